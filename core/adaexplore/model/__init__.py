@@ -1,0 +1,1 @@
+"""Plain data, in the order it flows: task, candidate, evaluation, events. No behaviour, no I/O."""

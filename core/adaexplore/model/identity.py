@@ -1,0 +1,39 @@
+"""Stable hashes: the same content has the same id on every machine and in every process."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+
+from adaexplore.model.candidate import CandidateId
+
+
+def short_hash(*parts: str) -> str:
+    """Give 16 hexadecimal digits that depend on all ``parts`` and on their boundaries."""
+    digest = hashlib.sha256(json.dumps(parts).encode())
+    return digest.hexdigest()[:16]
+
+
+def candidate_id(source: str) -> CandidateId:
+    """Give the id of a candidate: equal for sources that differ in comments or layout only.
+
+    A source that does not parse is hashed as text, so that it too is evaluated (and rejected) once.
+    """
+    try:
+        normalized = ast.dump(ast.parse(source))
+    except (SyntaxError, ValueError):
+        normalized = source
+    return CandidateId(short_hash("candidate", normalized))
+
+
+def source_hash(text: str) -> str:
+    """Give the hash of a class's text, blind to comments, layout and decorators of ours."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return short_hash("source", text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            node.decorator_list = []
+    return short_hash("source", ast.dump(tree))
