@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 import cattrs
-from cattrs.preconf.json import make_converter
 
-from adaexplore.model.task import Argument, Dim, Literal, Ref, TensorSpec
+from adaexplore.model.task import Ref, TensorSpec
 
 T = TypeVar("T")
 
@@ -31,14 +31,22 @@ def _structure_spec_or_literal(value: Any, _: Any) -> Any:
     return value
 
 
+def _members(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else ()
+
+
+def _is_scalar_union(kind: Any) -> bool:
+    members = [m for m in _members(kind) if get_origin(m) is not tuple]
+    return bool(members) and len(members) > 1 and all(m in (int, float, bool, str, type(None)) for m in members)
+
+
 def _make_converter() -> cattrs.Converter:
-    converter = make_converter()
-    converter.register_structure_hook_func(lambda t: t == Argument, _structure_argument)
-    converter.register_structure_hook_func(
-        lambda t: t in (Dim, Literal, Literal | tuple[Literal, ...]), _structure_scalar
-    )
-    converter.register_structure_hook_func(lambda t: t == TensorSpec | Literal, _structure_spec_or_literal)
-    converter.register_structure_hook_func(lambda t: t is object, lambda value, _: value)
+    # Hooks go by the members of a union: this module's unions hold scalars, and one class at most.
+    converter = cattrs.Converter()
+    converter.register_structure_hook_func(_is_scalar_union, _structure_scalar)
+    converter.register_structure_hook_func(lambda kind: Ref in _members(kind), _structure_argument)
+    converter.register_structure_hook_func(lambda kind: TensorSpec in _members(kind), _structure_spec_or_literal)
+    converter.register_structure_hook_func(lambda kind: kind is object, lambda value, _: value)
     return converter
 
 
