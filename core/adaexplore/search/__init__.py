@@ -1,0 +1,1 @@
+"""The tree of candidates: which to try next, and what is learned from the outcome. Pure."""
