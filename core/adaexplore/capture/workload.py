@@ -29,10 +29,11 @@ def workload_of(source: str, module: ModuleClass) -> Workload:
         return parse_comment(comment)
     if module.workload is not None:
         return module.workload
+    example = example_comment(source, module)
+    other = "" if example == _FUNCTIONS else f"; or name functions of yours: `# adaexplore: {_FUNCTIONS}`"
     raise UsageError(
         reason=f"{module.name} (line {module.class_line}) has no workload: nothing says which shapes it runs on",
-        hint=f"Write above the class, with your sizes: `# adaexplore: {example_comment(source, module)}`; or name "
-        f"functions of yours: `# adaexplore: {_FUNCTIONS}`.",
+        hint=f"Write above the class, with your names and sizes: `# adaexplore: {example}`{other}.",
     )
 
 
@@ -52,8 +53,8 @@ def kernelbench_line(tree: ast.Module) -> int | None:
 def example_comment(source: str, module: ModuleClass) -> str:
     """Write a workload for ``module`` with sizes to be replaced, from its own ``__init__`` and ``forward``.
 
-    Parameters with a default are left to it, and so is an ``__init__`` that the class inherits. Where ``__init__`` wants
-    an object, the example names functions.
+    Parameters with a default are left to it, and so is an ``__init__`` that the class inherits. Where
+    ``__init__`` wants an object, the example names functions.
     """
     methods = _methods(source, module)
     init: dict[str, Literal] = {}
