@@ -1,0 +1,1 @@
+"""Runs, candidates and evaluations on disk: the only state that processes share."""
