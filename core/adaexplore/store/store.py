@@ -14,7 +14,8 @@ class Store(Protocol):
     """Runs and their steps, shared by the search, the command line and the server.
 
     **Durability**: what a method wrote is on disk when it returns, and survives the death of any process and of
-    the machine. A method that raised one of its errors has written nothing. Tell nobody of a step before :meth:`add_step` returned.
+    the machine. A method that raised one of its errors has written nothing. Tell nobody of a step before
+    :meth:`add_step` returned.
 
     **Concurrency**: one store may be used by any number of threads, and many stores, in as many processes, may
     share one folder; calls wait for each other. Every call sees all that was written before it, by anybody.
