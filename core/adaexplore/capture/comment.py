@@ -46,7 +46,7 @@ _WRITTEN = {torch_name: name for name, torch_name in reversed(DTYPES.items())}
 _PREFIX = re.compile(r"[ \t\f]*#[ \t]*adaexplore:")
 _SPACE = re.compile(r"(?:[\s,;]|#[^\n]*)*")
 _ITEM = re.compile(r"([^\W\d]\w*)[ \t]*([=(]?)[ \t]*")
-_WORD = re.compile(r"[^\s,;#]*")
+_WORD = re.compile(r"[^\s,;#=]*")
 _PIECE = re.compile(r"""'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|\#[^\n]*|.""", re.DOTALL)
 _CALLS = ("init", "forward")
 _WORDS = ("build", "inputs", "mode")
@@ -89,7 +89,7 @@ def parse_comment(comment: Comment) -> Workload:
         ConfigurationError: It is malformed; names line and column, and what was expected there.
     """
     items = _read_items(comment)
-    end = len(comment.text.rstrip())
+    end = len(comment.text.rstrip()) or len(comment.text)
     if "build" in items or "inputs" in items:
         for name in _CALLS:
             if name in items:
@@ -166,6 +166,8 @@ def _read_items(comment: Comment) -> dict[str, _Item]:
         else:
             value = match.end()
             end = _match_end(_WORD, text, value)
+            if text.startswith("=", end):
+                raise comment.fault(value, f"expected a value after {name}=")
         items[name] = _Item(position, value, text[value:end])
         position = end
     return items
