@@ -1,0 +1,1 @@
+"""The language server: searches, results and insertions, spoken in LSP. Never imports torch."""
