@@ -100,18 +100,20 @@ def render_receipt(receipt: Receipt) -> str:
 
 def parse_receipt(text: str) -> Receipt | None:
     """Read the comment block back from a section's text; None where it is incomplete or was changed."""
-    found: dict[str, object] = {}
+    names = {f.name for f in fields(Receipt)}
+    values: dict[str, object] = {}
     lines = iter(text.split("\n"))
     title = next((line for line in lines if line.startswith(f"{_TITLE} ")), "")
     for line in lines:
         entry = _ENTRY.fullmatch(line)
         if entry is None:
             break
+        if entry[1] not in names:
+            continue  # the section's checksum, or an entry of a newer program
         try:
-            found[entry[1]] = json.loads(entry[2])
+            values[entry[1]] = json.loads(entry[2])
         except ValueError:
             return None
-    values = {f.name: found[f.name] for f in fields(Receipt) if f.name in found}
     for f in fields(Receipt):
         number = "float" in str(f.type)
         if f.name in values and not isinstance(values[f.name], (float, int, type(None)) if number else str):
