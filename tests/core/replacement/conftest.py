@@ -4,6 +4,8 @@ import pytest
 
 from adaexplore.replacement.receipt import Receipt, Section, function_name
 
+collect_ignore_glob = ["__snapshots__*"]  # Python files whose names begin with test_
+
 MakeReceipt = Callable[..., Receipt]
 MakeSection = Callable[..., Section]
 

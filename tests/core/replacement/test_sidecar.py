@@ -8,8 +8,6 @@ from typing import ClassVar
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
-from syrupy.location import PyTestLocation
-from syrupy.types import SnapshotIndex
 
 from adaexplore.errors import UsageError
 from adaexplore.replacement.receipt import Section
@@ -20,14 +18,10 @@ Make = Callable[..., Section]
 
 
 class PythonFile(SingleFileSnapshotExtension):
-    """One Python file a snapshot, its name prefixed so that pytest does not take it for a test."""
+    """One Python file a snapshot."""
 
     file_extension: ClassVar[str] = "py"
     _write_mode = WriteMode.TEXT
-
-    @classmethod
-    def get_snapshot_name(cls, *, test_location: PyTestLocation, index: SnapshotIndex = 0) -> str:
-        return f"of_{super().get_snapshot_name(test_location=test_location, index=index)}"
 
 
 def test_a_full_sidecar_reads_well(make_section: Make, snapshot: SnapshotAssertion) -> None:
