@@ -5,9 +5,10 @@ from __future__ import annotations
 import tokenize
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 from pygls.uris import to_fs_path
-from pygls.workspace import Workspace
+from pygls.workspace import TextDocument, Workspace
 
 from adaexplore.capture.locate import class_source, find_modules
 from adaexplore.model.identity import source_hash
@@ -49,7 +50,7 @@ class Documents:
     def get(self, workspace: Workspace, uri: str) -> Document | None:
         """Give the document; None for what is not open or is no file."""
         path = to_fs_path(uri)
-        open_document = workspace.text_documents.get(uri)
+        open_document = opened(workspace, uri)
         if path is None or open_document is None or not uri.startswith("file:"):
             self._cache.pop(uri, None)
             return None
@@ -64,6 +65,12 @@ class Documents:
     def forget(self, uri: str) -> None:
         """Drop what is kept of a closed document."""
         self._cache.pop(uri, None)
+
+
+def opened(workspace: Workspace, uri: str) -> TextDocument | None:
+    """Give the client's text of ``uri``, if it has it open; pygls' keys are unquoted."""
+    documents: dict[str, TextDocument] = workspace.text_documents
+    return documents.get(unquote(uri))
 
 
 def modules_in(text: str) -> tuple[ModuleClass, ...]:

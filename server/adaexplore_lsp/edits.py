@@ -14,7 +14,7 @@ from adaexplore.replacement.receipt import Section
 from adaexplore.replacement.revert import plan_revert
 from adaexplore.replacement.sidecar import sidecar_path
 from adaexplore_lsp.convert import line_edit, replace_all, sibling_uri, versioned
-from adaexplore_lsp.documents import Document
+from adaexplore_lsp.documents import Document, opened
 
 Changes = list[types.TextDocumentEdit | types.CreateFile | types.RenameFile | types.DeleteFile]
 
@@ -34,9 +34,9 @@ def sidecar_of(document: Document, workspace: Workspace) -> Sidecar:
     """Read the sidecar of a document."""
     path = sidecar_path(document.path)
     uri = sibling_uri(document.uri, path.name)
-    opened = workspace.text_documents.get(uri)
-    if opened is not None:
-        return Sidecar(uri, opened.source, opened.version)
+    shown = opened(workspace, uri)
+    if shown is not None:
+        return Sidecar(uri, shown.source, shown.version)
     return Sidecar(uri, _read(path))
 
 

@@ -13,7 +13,6 @@ from pygls.lsp.server import LanguageServer
 
 from adaexplore import __version__
 from adaexplore_lsp.documents import Document, Documents
-from adaexplore_lsp.features import FEATURES
 from adaexplore_lsp.jobs import Jobs
 from adaexplore_lsp.results import Results
 from adaexplore_lsp.settings import ServerSettings
@@ -66,6 +65,8 @@ def create_server(search_command: Sequence[str] = SEARCH_COMMAND) -> AdaExploreS
     Args:
         search_command: What runs a search, instead of our command line; for tests.
     """
+    from adaexplore_lsp.features import FEATURES  # here, because every feature is written for the class above
+
     server = AdaExploreServer(search_command)
     for feature in FEATURES:
         feature.register(server)

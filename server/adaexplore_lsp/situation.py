@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from adaexplore.capture.workload import workload_of
 from adaexplore.errors import AdaExploreError, StoreError
@@ -14,9 +13,7 @@ from adaexplore_lsp.documents import Document, module_hash
 from adaexplore_lsp.edits import sidecar_of
 from adaexplore_lsp.jobs import JobState
 from adaexplore_lsp.results import Result, present
-
-if TYPE_CHECKING:  # a cycle: the server lists the features, and the features are written for the server
-    from adaexplore_lsp.server import AdaExploreServer
+from adaexplore_lsp.server import AdaExploreServer
 
 
 @dataclass(frozen=True, slots=True)

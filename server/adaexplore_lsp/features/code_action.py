@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types
 from lsprotocol.converters import get_converter
@@ -23,10 +23,8 @@ from adaexplore_lsp.protocol import (
     OPTIMIZE,
     ModuleReference,
 )
+from adaexplore_lsp.server import AdaExploreServer
 from adaexplore_lsp.situation import Situation, situation_of
-
-if TYPE_CHECKING:
-    from adaexplore_lsp.server import AdaExploreServer
 
 OPTIMIZE_TITLE = "Optimize with Triton"
 REVERT_TITLE = "Revert to PyTorch"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from adaexplore.capture.locate import select_module
 from adaexplore.capture.workload import workload_of
 from adaexplore.errors import AdaExploreError
@@ -11,9 +9,7 @@ from adaexplore_lsp.documents import Document, differs_from_disk
 from adaexplore_lsp.jobs import Target
 from adaexplore_lsp.progress import WorkDoneReport
 from adaexplore_lsp.protocol import CANCEL, OPTIMIZE, ModuleReference
-
-if TYPE_CHECKING:
-    from adaexplore_lsp.server import AdaExploreServer
+from adaexplore_lsp.server import AdaExploreServer
 
 
 def register(server: AdaExploreServer) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from adaexplore_lsp.server import AdaExploreServer
 from adaexplore_lsp.settings import SECTION, read_settings
-
-if TYPE_CHECKING:
-    from adaexplore_lsp.server import AdaExploreServer
 
 logger = logging.getLogger(__name__)
 

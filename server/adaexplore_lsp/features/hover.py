@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from lsprotocol import types
 
 from adaexplore.capture.workload import describe_workload
@@ -14,10 +12,8 @@ from adaexplore.replacement.receipt import summarize
 from adaexplore_lsp import messages
 from adaexplore_lsp.convert import line_of
 from adaexplore_lsp.results import Result
+from adaexplore_lsp.server import AdaExploreServer
 from adaexplore_lsp.situation import Situation, situation_of
-
-if TYPE_CHECKING:
-    from adaexplore_lsp.server import AdaExploreServer
 
 
 def register(server: AdaExploreServer) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from lsprotocol import types
 
 from adaexplore_lsp.progress import WorkDoneReport
+from adaexplore_lsp.server import AdaExploreServer
 from adaexplore_lsp.transport import hard_exit
-
-if TYPE_CHECKING:
-    from adaexplore_lsp.server import AdaExploreServer
 
 
 def register(server: AdaExploreServer) -> None:
