@@ -128,6 +128,13 @@ def test_a_run_is_found_by_a_prefix_that_is_its_own(store: Store) -> None:
         assert caught.value.details["run_id"] == ambiguous_or_unknown
 
 
+@pytest.mark.parametrize("no_prefix", ["", "_", "%", "a", "B", "bb"])
+def test_what_is_no_prefix_of_the_only_run_does_not_find_it(store: Store, no_prefix: str) -> None:
+    store.create_run(make_run("b"))
+    with pytest.raises(UsageError):
+        store.get_run(no_prefix)
+
+
 def test_runs_are_listed_newest_first(store: Store) -> None:
     store.create_run(make_run("a", "2026-01-02T00:00:00Z"))
     store.create_run(make_run("b", "2026-01-03T00:00:00Z", name="Other"))

@@ -69,6 +69,37 @@ def test_the_better_of_two_children_is_descended_into(passed: Passed) -> None:
     assert proposal.parent.candidate.id == "b"
 
 
+def test_a_child_that_was_tried_less_is_explored(passed: Passed) -> None:
+    # a: 0.509 + 0.3 · sqrt(ln 4 / 3) = 0.71; b: 0.448 + 0.3 · sqrt(ln 4) = 0.80; expand: 0.509 + 0.3 · sqrt(ln 4) / 2.
+    tree = SearchTree(ALWAYS_SMALL, seed=0)
+    grow(tree, ("a", LARGE, None, passed(1.0)), ("a2", SMALL, "a", passed(1.0)), ("a3", SMALL, "a2", passed(1.0)))
+    grow(tree, ("b", LARGE, None, passed(0.5)))
+    proposal = tree.ask()
+    assert proposal is not None
+    assert proposal.parent is not None
+    assert proposal.parent.candidate.id == "b"
+
+
+def test_a_good_child_that_was_tried_much_makes_its_parent_expand(passed: Passed) -> None:
+    # a: 0.994 + 0.3 · sqrt(ln 10 / 9) = 1.15; b: 0.05 + 0.3 · sqrt(ln 10);
+    # expand: 0.994 + 0.3 · sqrt(ln 10) / 2 = 1.22.
+    tree = SearchTree(ALWAYS_SMALL, seed=0)
+    grow(tree, ("a", LARGE, None, passed(5.0)), ("b", LARGE, None, INCORRECT))
+    grow(tree, *((f"a{i + 1}", SMALL, f"a{i}" if i else "a", passed(5.0)) for i in range(8)))
+    proposal = tree.ask()
+    assert proposal is not None
+    assert (proposal.kind, proposal.parent) == (LARGE, None)
+
+
+def test_of_equal_children_the_earlier_is_descended_into(passed: Passed) -> None:
+    tree = SearchTree(SearchPolicy(exploration=0.0), seed=0)
+    grow(tree, ("a", LARGE, None, passed(2.0)), ("b", LARGE, None, passed(2.0)))
+    proposal = tree.ask()
+    assert proposal is not None
+    assert proposal.parent is not None
+    assert proposal.parent.candidate.id == "a"
+
+
 def test_a_node_with_enough_small_steps_takes_a_large_one(passed: Passed) -> None:
     tree = SearchTree(ALWAYS_SMALL, seed=0)
     grow(tree, ("a", LARGE, None, passed(9.0)), ("b", SMALL, "a", INCORRECT))

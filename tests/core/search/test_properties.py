@@ -48,7 +48,10 @@ policies = st.builds(
 
 @dataclass(frozen=True)
 class FakeProposer:
-    """Has so many candidates for each node and kind, and declines for good after that."""
+    """Has so many candidates for each node and kind, and declines for good after that.
+
+    Its candidates show all of the proposal, as those of a real proposer depend on all of it.
+    """
 
     most: int
     salt: int
@@ -59,7 +62,8 @@ class FakeProposer:
         for i in range(digest[0] % (self.most + 1)):
             name = f"{parent}/{proposal.kind}{i}"
             if name not in proposal.seen:
-                return Candidate(CandidateId(name), name, "fake", proposal.kind, parent)
+                params: dict[str, object] = {"seed": proposal.seed, "pool": proposal.pool, "chain": proposal.chain}
+                return Candidate(CandidateId(name), name, "fake", proposal.kind, parent, params)
         return None
 
 

@@ -173,6 +173,27 @@ def test_two_stores_of_one_process_exclude_each_other(data_dir: Path) -> None:
     second.close()
 
 
+def test_asking_whether_a_run_is_active_never_keeps_its_owner_out(data_dir: Path) -> None:
+    owner, observer = SqliteStore(data_dir), SqliteStore(data_dir)
+    done = threading.Event()
+
+    def observe() -> None:
+        while not done.is_set():
+            observer.run_is_active(RunId("a"))
+
+    thread = threading.Thread(target=observe)
+    thread.start()
+    try:
+        for _ in range(500):
+            with owner.lock_run(RunId("a")):
+                pass
+    finally:
+        done.set()
+        thread.join()
+    owner.close()
+    observer.close()
+
+
 def _pragma(data_dir: Path, pragma: str) -> None:
     db = sqlite3.connect(data_dir / FILE_NAME)
     db.execute(f"PRAGMA {pragma}")
