@@ -139,6 +139,7 @@ def test_the_pool_holds_the_best_correct_candidate_of_each_structure_on_the_path
         ("a", LARGE, None, passed(2.0)),
         ("a-small", SMALL, "a", passed(3.0)),
         ("a-other-branch", SMALL, "a", passed(5.0)),
+        ("a-no-better", SMALL, "a", passed(5.0)),
         ("wrong", LARGE, "a-small", INCORRECT),
         ("c", LARGE, "wrong", passed(9.0)),
     )

@@ -92,6 +92,17 @@ def test_a_run_is_locked_while_its_process_lives_and_no_longer(tmp_path: Path, s
     store.close()
 
 
+def test_a_worker_does_not_inherit_the_lock_of_its_run(tmp_path: Path) -> None:
+    # Else a worker that outlives a killed search would keep the run from being resumed.
+    store = SqliteStore(tmp_path)
+    with store.lock_run(RunId("a")):
+        worker = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert worker.poll() is None
+    assert not store.run_is_active(RunId("a"))
+    worker.communicate(b"\n")
+    store.close()
+
+
 @pytest.mark.parametrize("limit_bytes", [0, 100_000])
 def test_a_disk_that_takes_no_more_is_an_error_and_loses_nothing(
     tmp_path: Path, start: Start, limit_bytes: int
