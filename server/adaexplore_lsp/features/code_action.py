@@ -10,6 +10,7 @@ from lsprotocol.converters import get_converter
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from adaexplore.errors import AdaExploreError
+from adaexplore.replacement.section import render_section
 from adaexplore_lsp import messages
 from adaexplore_lsp.convert import lines_of
 from adaexplore_lsp.edits import insertion, reversion, sidecar_of
@@ -126,8 +127,6 @@ def _edit_for(ls: AdaExploreServer, kind: str, situation: Situation) -> types.Wo
     if situation.result is None or not situation.result.insertable:
         raise JsonRpcException(f"{module.name} was changed since the search: there is no kernel for it as it is now")
     run = situation.result.run
-    from adaexplore.replacement.sidecar import render_section  # FIXME not there yet
-
     best = ls.results.best(ls.settings.resolved_data_dir(), run)
     return insertion(document, module, render_section(run, best, run.final), sidecar)
 

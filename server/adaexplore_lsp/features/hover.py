@@ -121,9 +121,10 @@ def _correctness(correctness: Correctness) -> str:
 def _origin(result: Result) -> str:
     run = result.run
     environment = run.environment
-    where = environment.gpu or "no GPU"
+    shapes = [f"`{run.task.shapes}`"] if run.task.shapes else []
     versions = f"torch {environment.torch}, triton {environment.triton}"
-    return f"{where} · {versions} · policy `{run.task.policy}` · {run.created_at[:10]}"
+    facts = [*shapes, environment.gpu or "no GPU", versions, f"policy `{run.task.policy}`", run.created_at[:10]]
+    return " · ".join(facts)
 
 
 def _workload(situation: Situation) -> str:
