@@ -1,0 +1,5 @@
+"""``python -m adaexplore.cli``."""
+
+from adaexplore.cli import main
+
+raise SystemExit(main())
