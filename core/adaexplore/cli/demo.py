@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 SECONDS = 40.0
 """The demo starts no candidate later than this, unless told otherwise."""
-FILE_NAME = "rms_norm.py"
+BUNDLED, FILE_NAME = "demo_rms_norm.py.txt", "rms_norm.py"
+"""What is copied, and the copy's name; not ``.py`` here, since it imports torch, as no file of this folder may."""
 
 
 def add(commands: Commands) -> None:
@@ -57,7 +58,7 @@ def copy_module(data_dir: Path) -> Path:
     Raises:
         AdaExploreError: The data directory does not take it.
     """
-    content = files("adaexplore.cli").joinpath("demo-module", FILE_NAME).read_bytes()
+    content = files("adaexplore.cli").joinpath(BUNDLED).read_bytes()
     for number in count(1):
         path = data_dir / ("demo" if number == 1 else f"demo-{number}") / FILE_NAME
         try:
