@@ -54,5 +54,14 @@ def sibling_uri(uri: str, name: str) -> str:
     return f"{uri.rsplit('/', 1)[0]}/{quote(name)}"
 
 
+def markup(text: str, client: types.ClientCapabilities) -> types.MarkupContent:
+    """Give Markdown, or the same without its marks to a client that shows plain text only."""
+    hover = None if client.text_document is None else client.text_document.hover
+    formats = (hover.content_format if hover is not None else None) or [types.MarkupKind.Markdown]
+    if types.MarkupKind.Markdown in formats:
+        return types.MarkupContent(kind=types.MarkupKind.Markdown, value=text)
+    return types.MarkupContent(kind=types.MarkupKind.PlainText, value=text.replace("**", "").replace("`", ""))
+
+
 def _lines(start: int, end: int) -> types.Range:
     return types.Range(start=types.Position(start, 0), end=types.Position(end, 0))

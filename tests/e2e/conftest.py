@@ -2,13 +2,24 @@ import contextlib
 import json
 import os
 import queue
+import re
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from urllib.parse import urlparse
+from urllib.request import url2pathname
 
 import pytest
+
+from adaexplore.capture.locate import class_source, find_modules
+from adaexplore.model.candidate import Candidate, CandidateId, StepKind
+from adaexplore.model.evaluation import Correctness, Evaluation, EvaluationStatus
+from adaexplore.model.identity import source_hash
+from adaexplore.model.run import Run, RunId, RunOutcome, RunSettings, StepRecord
+from adaexplore.model.task import Environment, ForwardParameter, Graph, GraphInput, InputKind, Policy, Task, TaskId
+from adaexplore.store.sqlite import SqliteStore
 
 TESTS = Path(__file__).parents[1]
 SERVE = TESTS / "e2e" / "serve_with_fake.py"
@@ -268,3 +279,81 @@ def module_file(tmp_path):
         "        return x\n"
     )
     return path
+
+
+@pytest.fixture
+def plant(data_dir):
+    """Give a function that writes a verified result for a class into the store, without a search.
+
+    Its kernel is no kernel: it returns its input. What an edit does with it is real.
+    """
+
+    def write(path, name="Norm", run_id="r1"):
+        text = path.read_text()
+        module = next(m for m in find_modules(text) if m.name == name)
+        graph = Graph(
+            inputs=(GraphInput("x", InputKind.ARGUMENT, "x", (8, 64), "float32", True),),
+            operators=(), outputs=("x",), output_structure="tensor", symbols=(),
+            parameters=(ForwardParameter("x", True, None, None),), reads=(), submodules=(),
+        )  # fmt: skip
+        digest = source_hash(class_source(text, module))
+        task = Task(
+            id=TaskId("t"), path=str(path.resolve()), class_name=name, source_hash=digest, workload=module.workload,
+            policy=Policy.USER, graph=graph, source_lines={}, shapes="x=float32[8, 64]",
+        )  # fmt: skip
+        environment = Environment("3.11", "2.13.0", "3.6.0")
+        evaluation = Evaluation(
+            EvaluationStatus.PASSED,
+            "measure",
+            "not measured: no GPU",
+            Correctness("interpreter", 4, 0.0, 0.0, 0.0, 0.0),
+        )
+        settings = RunSettings(3, None, 0, "builtin", sys.executable, "cuda:90")
+        run = Run(RunId(run_id), task, settings, environment, f"2026-03-01T00:00:0{len(run_id)}Z")
+        source = f"def {name.lower()}_forward(module, x):\n    return x\n"
+        candidate = Candidate(CandidateId(f"c-{run_id}"), source, "builtin", StepKind.LARGE)
+        store = SqliteStore(data_dir)
+        store.create_run(run)
+        store.add_step(StepRecord(run.id, 1, candidate, evaluation, 1.0))
+        store.finish_run(run.id, RunOutcome.VERIFIED, 1.0, 1, evaluation)
+        store.close()
+
+    return write
+
+
+def apply_edit(edit, documents):
+    """Apply a workspace edit as the specification says, to files and to `documents`: URI → (version, text)."""
+    for change in edit["documentChanges"]:
+        uri = change.get("uri") or change["textDocument"]["uri"]
+        path = Path(url2pathname(urlparse(uri).path))
+        if change.get("kind") == "create":
+            assert not path.exists()
+            path.touch()
+        elif change.get("kind") == "delete":
+            path.unlink()
+            documents.pop(uri, None)
+        else:
+            version, text = documents.get(uri, (None, None))
+            assert change["textDocument"]["version"] == version
+            if text is None:
+                text = path.read_bytes().decode()
+            for text_edit in change["edits"]:
+                text = apply_text_edit(text, text_edit)
+            if uri in documents:
+                documents[uri] = (version + 1, text)
+            else:
+                path.write_bytes(text.encode())
+
+
+def apply_text_edit(text, edit):
+    starts = [0, *(match.end() for match in re.finditer(r"\r\n|\n|\r", text))]
+    offsets = []
+    for position in (edit["range"]["start"], edit["range"]["end"]):
+        assert position["character"] == 0
+        offsets.append(starts[position["line"]] if position["line"] < len(starts) else len(text))
+    return text[: offsets[0]] + edit["newText"] + text[offsets[1] :]
+
+
+@pytest.fixture
+def apply():
+    return apply_edit

@@ -58,7 +58,7 @@ vim.ui.select = function(items, options, choose)
   _G.titles = vim.tbl_map(options.format_item, items)
   choose(nil)
 end
-if cmd then vim.lsp.config('adaexplore', { cmd = cmd }) end
+if cmd ~= vim.NIL then vim.lsp.config('adaexplore', { cmd = cmd }) end
 vim.lsp.enable('adaexplore')
 """
 
@@ -252,6 +252,36 @@ def test_the_main_job(start_editor, model):
     assert model.read_bytes() == RMS_NORM.encode()
     assert not sidecar.exists()
     assert "Optimize with Triton" in editor.titles(CLASS_LINE)
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_a_known_kernel_is_inserted_and_reverted(start_editor, model, plant, ending):
+    text = RMS_NORM.replace("\n", ending).removesuffix(ending)  # no line end at the end
+    model.write_bytes(text.encode())
+    plant(model, "AddRMSNorm")
+    editor = start_editor(None)
+    editor.nvim.command("set nofixeol")  # else Neovim itself adds a line end when it writes
+    editor.open(model)
+    assert editor.titles(CLASS_LINE + 4)[0] == "Insert Triton kernel (verified, not measured)"
+    for _ in range(2):
+        editor.command(CLASS_LINE, "insert")
+        editor.wait("the line is inserted", lambda: "# adaexplore:" in editor.nvim.current.buffer[CLASS_LINE - 1])
+        editor.nvim.command("wall")
+        sidecar = model.with_name("model_triton.py")
+        assert sidecar.read_text().endswith("# --- end of AddRMSNorm ---\n")
+        lines = model.read_bytes().decode().split(ending)
+        assert ending.join(lines[: CLASS_LINE - 1] + lines[CLASS_LINE:]) == text
+        # Neovim tells the server of the sidecar's text 150 ms after its last change.
+        editor.wait("the sidecar is known", lambda: "kernel inserted: verified" in editor.hover(CLASS_LINE + 1))
+        editor.command(CLASS_LINE + 1, "revert")
+        editor.wait("the line is gone", lambda: not editor.nvim.current.buffer[CLASS_LINE - 1].startswith("@"))
+        editor.nvim.command("wall")
+        assert model.read_bytes() == text.encode()
+        assert not sidecar.exists()
+    editor.command(CLASS_LINE, "insert")
+    editor.wait("the line is inserted", lambda: "# adaexplore:" in editor.nvim.current.buffer[CLASS_LINE - 1])
+    editor.nvim.command("undo")
+    assert editor.nvim.current.buffer[CLASS_LINE - 1].startswith("class "), "one undo takes the line back"
 
 
 def test_cancel_from_the_editor(start_editor, model):

@@ -1,8 +1,15 @@
 import pytest
-from lsprotocol.types import Position, Range
+from lsprotocol.types import (
+    ClientCapabilities,
+    HoverClientCapabilities,
+    MarkupKind,
+    Position,
+    Range,
+    TextDocumentClientCapabilities,
+)
 
 from adaexplore.replacement.insert import LineEdit
-from adaexplore_lsp.convert import line_edit, lines_of, replace_all, sibling_uri, versioned
+from adaexplore_lsp.convert import line_edit, lines_of, markup, replace_all, sibling_uri, versioned
 
 
 @pytest.mark.parametrize(
@@ -54,3 +61,19 @@ def test_a_sibling_keeps_the_client_spelling():
 def test_an_edit_names_its_version():
     edit = versioned("file:///a.py", 7, replace_all("", "x"))
     assert (edit.text_document.uri, edit.text_document.version) == ("file:///a.py", 7)
+
+
+@pytest.mark.parametrize(
+    ("formats", "kind", "value"),
+    [
+        (None, MarkupKind.Markdown, "**a** `b`"),
+        ([MarkupKind.PlainText, MarkupKind.Markdown], MarkupKind.Markdown, "**a** `b`"),
+        ([MarkupKind.PlainText], MarkupKind.PlainText, "a b"),
+    ],
+)
+def test_a_client_gets_the_markup_that_it_shows(formats, kind, value):
+    hover = HoverClientCapabilities(content_format=formats)
+    client = ClientCapabilities(text_document=TextDocumentClientCapabilities(hover=hover))
+    content = markup("**a** `b`", client)
+    assert (content.kind, content.value) == (kind, value)
+    assert markup("x", ClientCapabilities()).kind is MarkupKind.Markdown

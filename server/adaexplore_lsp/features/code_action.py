@@ -60,7 +60,7 @@ def register(server: AdaExploreServer) -> None:
         abilities = abilities_of(ls.client_capabilities)
         actions = actions_for(situation_of(ls, document, module), abilities)
         wanted = [action for action in actions if _wanted(str(action.kind), params.context.only)]
-        return wanted if abilities.resolve_edit else [resolved(ls, action) for action in wanted]
+        return wanted if abilities.resolve_edit else [_resolved_at_once(ls, action, abilities) for action in wanted]
 
     @server.feature(types.CODE_ACTION_RESOLVE)
     def on_resolve(ls: AdaExploreServer, action: types.CodeAction) -> types.CodeAction:
@@ -119,6 +119,13 @@ def resolved(ls: AdaExploreServer, action: types.CodeAction) -> types.CodeAction
     return action
 
 
+def _resolved_at_once(ls: AdaExploreServer, action: types.CodeAction, abilities: Abilities) -> types.CodeAction:
+    try:
+        return resolved(ls, action)
+    except JsonRpcException as error:  # one action that is not to be had takes no other with it
+        return _unavailable(action, error.message, abilities)
+
+
 def _edit_for(ls: AdaExploreServer, kind: str, situation: Situation) -> types.WorkspaceEdit:
     document, module = situation.document, situation.module
     sidecar = sidecar_of(document, ls.workspace)
@@ -141,22 +148,17 @@ def _insert(situation: Situation, abilities: Abilities, reference: ModuleReferen
     assert situation.result is not None
     assert situation.result.evaluation is not None
     title = f"Insert Triton kernel ({messages.short_speedup(situation.result.evaluation)})"
+    action = _edit(title, KIND_INSERT, reference)
     if abilities.create:
-        return _edit(title, KIND_INSERT, reference)
-    return _unavailable(title, KIND_INSERT, "this editor does not create files: use adaexplore optimize --insert")
+        return action
+    return _unavailable(action, "this editor creates no files: use adaexplore optimize --insert", abilities)
 
 
 def _optimize(situation: Situation, abilities: Abilities, reference: ModuleReference) -> types.CodeAction:
     action = _command(OPTIMIZE_TITLE, KIND_OPTIMIZE, OPTIMIZE, reference)
     if not isinstance(situation.workload, AdaExploreError):
         return action
-    reason = str(situation.workload)
-    if abilities.disabled:
-        action.disabled = types.CodeActionDisabled(reason=reason)
-        action.command = None
-    else:
-        action.title = f"{OPTIMIZE_TITLE} (not yet: {reason})"  # chosen all the same, it says what to do
-    return action
+    return _unavailable(action, str(situation.workload), abilities)
 
 
 def _command(title: str, kind: str, command: str, reference: ModuleReference) -> types.CodeAction:
@@ -168,8 +170,15 @@ def _edit(title: str, kind: str, reference: ModuleReference) -> types.CodeAction
     return types.CodeAction(title=title, kind=kind, data=get_converter().unstructure(reference))
 
 
-def _unavailable(title: str, kind: str, reason: str) -> types.CodeAction:
-    return types.CodeAction(title=title, kind=kind, disabled=types.CodeActionDisabled(reason=reason))
+def _unavailable(action: types.CodeAction, reason: str, abilities: Abilities) -> types.CodeAction:
+    """Say why an action is not to be had; a command stays where the client shows no reasons: it says more."""
+    action.data = None
+    if abilities.disabled:
+        action.disabled = types.CodeActionDisabled(reason=reason)
+        action.command = None
+    else:
+        action.title = f"{action.title} (not yet: {reason})"
+    return action
 
 
 def _wanted(kind: str, only: Any, *, below: bool = False) -> bool:

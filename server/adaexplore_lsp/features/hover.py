@@ -10,7 +10,7 @@ from adaexplore.model.evaluation import Compilation, Correctness, Evaluation, Me
 from adaexplore.model.run import RunOutcome
 from adaexplore.replacement.receipt import summarize
 from adaexplore_lsp import messages
-from adaexplore_lsp.convert import line_of
+from adaexplore_lsp.convert import line_of, markup
 from adaexplore_lsp.results import Result
 from adaexplore_lsp.server import AdaExploreServer
 from adaexplore_lsp.situation import Situation, situation_of
@@ -26,8 +26,7 @@ def register(server: AdaExploreServer) -> None:
         module = None if document is None else document.module_at(line, line)
         if document is None or module is None or line > module.class_line:
             return None
-        text = describe(situation_of(ls, document, module))
-        return types.Hover(contents=types.MarkupContent(kind=types.MarkupKind.Markdown, value=text))
+        return types.Hover(contents=markup(describe(situation_of(ls, document, module)), ls.client_capabilities))
 
 
 def describe(situation: Situation) -> str:
