@@ -13,7 +13,7 @@ from adaexplore.capture.locate import class_source
 from adaexplore.cli.source import UserModule, find_module
 from adaexplore.errors import AdaExploreError, UsageError
 from adaexplore.model.identity import source_hash
-from adaexplore.model.run import Run, StepRecord
+from adaexplore.model.run import Run, RunOutcome, StepRecord
 from adaexplore.replacement.insert import apply_edit, plan_insertion
 from adaexplore.replacement.sidecar import sidecar_path, take_section
 from adaexplore.store.store import Store
@@ -83,20 +83,25 @@ def insert_best(store: Store, run_id: str) -> Inserted:
 
 
 def best_record(run: Run, store: Store) -> StepRecord:
-    """Give the best step of a finished run.
+    """Give the best step of a run that is over.
 
     Raises:
-        UsageError: It has none, or one that is slower than eager.
+        UsageError: It is not over, nothing passed, or the best is no faster than eager.
     """
+    from adaexplore.optimize import is_faster
+
+    if run.outcome is RunOutcome.OPEN:
+        reason, hint = f"run {run.id} is not finished", f"Finish it with `adaexplore runs resume {run.id}`."
+        raise UsageError(reason=reason, hint=hint)
     if run.best_step is None:
-        raise UsageError(reason=f"run {run.id} has no kernel to insert", hint=f"See `adaexplore runs show {run.id}`.")
+        reason, hint = f"run {run.id} has no kernel to insert", f"See `adaexplore runs show {run.id}`."
+        raise UsageError(reason=reason, hint=hint)
     record = store.steps(run.id)[run.best_step - 1]
     evaluation = run.final or record.evaluation
-    if evaluation.measurement is not None and evaluation.measurement.speedup <= 1.0:
-        raise UsageError(
-            reason=f"the best kernel of run {run.id} is no faster than eager ({evaluation.measurement.speedup:.2f}x)",
-            hint="Leave the module as it is.",
-        )
+    slow = evaluation.measurement is not None and not is_faster(evaluation)
+    if slow or run.outcome is RunOutcome.NOTHING_BETTER:
+        reason = f"the best kernel of run {run.id} is no faster than eager, beyond the spread"
+        raise UsageError(reason=reason, hint="Leave the module as it is.")
     return record
 
 

@@ -15,13 +15,11 @@ from adaexplore.model.events import RunFinished, RunStarted
 _HOW = {"gpu": "on the GPU", "interpreter": "in Triton's interpreter"}
 
 
-def show_report(
-    started: RunStarted | None, finished: RunFinished, with_hint: bool, console: Console | None = None
-) -> None:
+def show_report(started: RunStarted, finished: RunFinished, with_hint: bool, console: Console | None = None) -> None:
     """Print the report.
 
     Args:
-        started: None where the search was ended before the module was captured.
+        started: What was searched for, and where.
         finished: How it ended.
         with_hint: Whether to say how the kernel is inserted.
         console: Instead of standard output.
@@ -60,13 +58,12 @@ def show_evaluation(console: Console, evaluation: Evaluation) -> None:
         _show_compilation(console, evaluation.compilation)
 
 
-def _about(started: RunStarted | None, finished: RunFinished) -> Iterable[tuple[str, str]]:
-    if started is not None:
-        yield "module", f"{started.class_name} in {started.path}"
-        yield "shapes", started.shapes
-        yield "from", started.workload
-        yield "policy", started.policy
-        yield "environment", environment(started.environment)
+def _about(started: RunStarted, finished: RunFinished) -> Iterable[tuple[str, str]]:
+    yield "module", f"{started.class_name} in {started.path}"
+    yield "shapes", started.shapes
+    yield "from", started.workload
+    yield "policy", started.policy
+    yield "environment", environment(started.environment)
     candidates = "1 candidate" if finished.steps == 1 else f"{finished.steps} candidates"
     yield "run", f"{finished.run_id}, {candidates} in {finished.seconds:.1f} s"
     if finished.best is not None:

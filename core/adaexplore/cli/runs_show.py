@@ -13,7 +13,7 @@ from adaexplore.capture.workload import describe_workload
 from adaexplore.cli.arguments import add_json
 from adaexplore.cli.context import Context
 from adaexplore.cli.runs_list import best_step, describe
-from adaexplore.cli.wording import environment, milliseconds, shapes, started_at, state, times
+from adaexplore.cli.wording import environment, milliseconds, started_at, state, times
 from adaexplore.model.candidate import CandidateId
 from adaexplore.model.run import Run, StepRecord
 from adaexplore.model.serialization import to_data
@@ -78,7 +78,7 @@ def _facts(run: Run, how: str, steps: int) -> Iterator[tuple[str, str]]:
     yield "run", f"{run.id}, started {started_at(run.created_at)} UTC"
     yield "outcome", how
     yield "module", f"{run.task.class_name} in {run.task.path}"
-    yield "shapes", shapes(run.task.graph)
+    yield "shapes", run.task.shapes
     yield "from", describe_workload(run.task.workload)
     yield "policy", run.task.policy.value
     yield "environment", environment(run.environment)

@@ -14,6 +14,7 @@ from types import FrameType
 from adaexplore.cli.faults import INTERRUPTED
 from adaexplore.cli.insertion import insert_best
 from adaexplore.cli.views import View, make_view
+from adaexplore.errors import CaptureError
 from adaexplore.model.events import Event, RunFinished, RunStarted
 from adaexplore.model.run import RunOutcome
 from adaexplore.store.store import Store
@@ -25,8 +26,7 @@ _INSERTABLE = (RunOutcome.IMPROVED, RunOutcome.VERIFIED)
 class Ending:
     """A search that is over."""
 
-    started: RunStarted | None
-    """None where it was ended before the module was captured."""
+    started: RunStarted
     finished: RunFinished
 
 
@@ -39,6 +39,9 @@ def watch(start: Callable[[threading.Event], Iterator[Event]], as_json: bool) ->
     Args:
         start: Gives the events; the argument asks the search to end when set.
         as_json: Events as JSON lines instead of for people.
+
+    Raises:
+        CaptureError: It was asked to end before there was anything to search for.
     """
     stop = threading.Event()
     started: RunStarted | None = None
@@ -54,7 +57,9 @@ def watch(start: Callable[[threading.Event], Iterator[Event]], as_json: bool) ->
                 started = event
             elif isinstance(event, RunFinished):
                 finished = event
-    assert finished is not None, "a search ends with RunFinished or an error"
+    if started is None or finished is None:
+        assert stop.is_set(), "a search that is not stopped ends with RunFinished or an error"
+        raise CaptureError(reason="stopped before the module was captured; there is nothing to keep")
     return Ending(started, finished)
 
 

@@ -7,8 +7,8 @@ import sys
 from rich.console import Console
 from rich.syntax import Syntax
 
-_PIPE_WIDTH = 120
-"""Columns where standard output is no terminal."""
+_PIPE_WIDTH = 1000
+"""Columns where standard output is no terminal: nothing is folded, so that `grep` finds whole paths."""
 
 
 def make_console() -> Console:

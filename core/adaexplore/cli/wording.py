@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adaexplore.model.evaluation import Evaluation, KernelResources
 from adaexplore.model.run import Run, RunOutcome
-from adaexplore.model.task import Environment, Graph, InputKind
+from adaexplore.model.task import Environment
 from adaexplore.store.store import Store
 
 
@@ -31,13 +31,6 @@ def environment(found: Environment) -> str:
         parts.append(f"CUDA {found.cuda}")
     parts.append(found.gpu or "no GPU")
     return ", ".join(parts)
-
-
-def shapes(graph: Graph) -> str:
-    """Give what the workload passes to forward: ``x=float32[8192, 4096]``."""
-    sizes = {symbol.name: symbol.hint for symbol in graph.symbols}
-    tensors = [i for i in graph.inputs if i.kind is InputKind.ARGUMENT]
-    return ", ".join(f"{i.source}={i.dtype}[{', '.join(str(sizes.get(str(d), d)) for d in i.shape)}]" for i in tensors)
 
 
 def resources(kernel: KernelResources) -> tuple[str, ...]:
