@@ -22,6 +22,7 @@ class Document:
 
     uri: str
     path: Path
+    """Absolute; links are not followed, as in the command line, so that both find each other's results."""
     version: int | None
     text: str
     modules: tuple[ModuleClass, ...]
@@ -38,7 +39,7 @@ class Document:
 
     def target(self, module: ModuleClass) -> Target:
         """Give what a search for ``module`` searches for."""
-        return Target(str(self.path.resolve()), module.name)
+        return Target(str(self.path), module.name)
 
 
 class Documents:

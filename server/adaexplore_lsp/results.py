@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ class Results:
         key = (data_dir, target)
         if key not in self._known:
             with _opened(data_dir) as store:
-                ended = [r for r in store.runs_for(target.path, target.name) if r.outcome is not RunOutcome.OPEN]
+                ended = [run for run in _runs(store, target) if run.outcome is not RunOutcome.OPEN]
                 self._known[key] = tuple(Result(run, run.final or _evaluation(store, run)) for run in ended)
         return self._known[key]
 
@@ -74,6 +75,13 @@ def present(results: tuple[Result, ...], source_hash: str) -> Result | None:
     """Give the newest result for a class text, an insertable one first."""
     fitting = [result for result in results if result.run.task.source_hash == source_hash]
     return next((result for result in fitting if result.insertable), fitting[0] if fitting else None)
+
+
+def _runs(store: SqliteStore, target: Target) -> list[Run]:
+    """Give the runs under both names of a file below a link: editors differ in which one they use."""
+    paths = {target.path, os.path.realpath(target.path)}
+    runs = [run for path in paths for run in store.runs_for(path, target.name)]
+    return sorted(runs, key=lambda run: run.created_at, reverse=True) if len(paths) > 1 else runs
 
 
 def _evaluation(store: SqliteStore, run: Run) -> Evaluation | None:

@@ -29,6 +29,16 @@ def test_ended_runs_are_given_newest_first(make, store):
     assert [result.run.id for result in Results().of(data_dir, TARGET)] == ["new", "old"]
 
 
+def test_results_are_found_under_both_names_of_a_linked_file(make, store, tmp_path):
+    (tmp_path / "real.py").touch()
+    (tmp_path / "link.py").symlink_to(tmp_path / "real.py")
+    by_link = make.run(tmp_path / "link.py", run_id="link", created_at="2026-01-01T00:00:00Z")
+    by_name = make.run(tmp_path / "real.py", run_id="real", created_at="2026-01-02T00:00:00Z")
+    data_dir = store(by_link, by_name)
+    found = Results().of(data_dir, Target(str(tmp_path / "link.py"), "Norm"))
+    assert [result.run.id for result in found] == ["real", "link"]
+
+
 def test_a_change_of_the_store_is_seen_at_once(make, store):
     results = Results()
     data_dir = store(make.run("/m.py", run_id="r1"))
