@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from platformdirs import user_data_path
@@ -19,14 +19,6 @@ DEFAULT_STEPS_WITHOUT_GPU = 3
 """Nothing is measured without a GPU, so more candidates bring no more knowledge."""
 DEFAULT_TARGET = "cuda:90"
 """What kernels are compiled for where there is no GPU."""
-COMPILE_SECONDS = 60.0
-"""Limit for compiling one candidate."""
-COMPARE_SECONDS = 120.0
-"""Limit for the numeric checks of one candidate."""
-MEASURE_SECONDS = 180.0
-"""Limit for one measurement, ``torch.compile``'s own compilation included."""
-CAPTURE_SECONDS = 300.0
-"""Limit for importing the user's file, building the module and exporting it."""
 START_SECONDS = 120.0
 """Limit for a worker to import torch and say hello (cold disks are slow)."""
 
@@ -39,6 +31,20 @@ _PASSED_TO_WORKERS = (
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds after which a worker's request ends with the worker's death."""
+
+    capture: float = 300.0
+    """Importing the user's file, building the module and exporting it."""
+    compile: float = 60.0
+    """Compiling one candidate. One that spills takes 15 s (triton 3.6, matmul 256x256x128, measured without a GPU)."""
+    compare: float = 120.0
+    """The numeric checks of one candidate."""
+    measure: float = 180.0
+    """One measurement; the first includes ``torch.compile``'s own compilation."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What a run depends on beside its task."""
 
@@ -47,6 +53,7 @@ class Settings:
     python: str
     """Interpreter for workers: the one where the user's torch lives."""
     target: str = DEFAULT_TARGET
+    limits: Limits = field(default_factory=Limits)
 
 
 def load_settings(environ: Mapping[str, str] | None = None, python: str | None = None) -> Settings:

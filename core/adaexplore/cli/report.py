@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from adaexplore.cli.terminal import make_console, print_source
 from adaexplore.cli.wording import environment, milliseconds, relative, resources, times
@@ -71,13 +72,9 @@ def _about(started: RunStarted, finished: RunFinished) -> Iterable[tuple[str, st
 
 
 def show_facts(console: Console, facts: Iterable[tuple[str, str]]) -> None:
-    """Print names and values."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column(overflow="fold")
-    for fact in facts:
-        table.add_row(*fact)
-    console.print(table)
+    """Print names and values, one a line; a long value is never cut, so that it can be copied."""
+    for name, value in facts:
+        console.print(Text.assemble((f"{name:<11}  ", "dim"), value), soft_wrap=True)
 
 
 def _table(first: str, *others: str) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import re
 
 from adaexplore.model.candidate import CandidateId
 
@@ -21,7 +22,7 @@ def candidate_id(source: str) -> CandidateId:
     A source that does not parse is hashed as text, so that it too is evaluated (and rejected) once.
     """
     try:
-        normalized = ast.dump(ast.parse(source))
+        normalized = ast.unparse(ast.parse(source))
     except (SyntaxError, ValueError):
         normalized = source
     return CandidateId(short_hash("candidate", normalized))
@@ -36,4 +37,12 @@ def source_hash(text: str) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             node.decorator_list = []
-    return short_hash("source", ast.dump(tree))
+    return short_hash("source", ast.unparse(tree))
+
+
+def snake_case(class_name: str) -> str:
+    """Give ``rms_norm`` for ``RMSNorm`` and ``outer_inner`` for ``Outer.Inner``."""
+    words = re.sub(r"(Si|Re|Ge|Se)LU", r"\1lu", class_name.replace(".", "_"))  # one word: SiLU, ReLU, GeLU, SeLU
+    words = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", words)
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", words)
+    return re.sub(r"_+", "_", words).strip("_").lower()

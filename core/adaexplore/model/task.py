@@ -155,6 +155,22 @@ class AttributeRead:
     path: str
     """Dotted path below the module: ``eps``, ``norm.eps``."""
     value: Literal | tuple[Literal, ...]
+    how: str = "value"
+    """``value``: compare with it; ``name``: a function or class, compare its qualified name; ``text``: compare its
+    ``str`` (dtypes)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardParameter:
+    """A parameter of forward, and what the workload passed for it."""
+
+    name: str
+    is_tensor: bool
+    value: Literal
+    """What was passed, where it is no tensor: the kernel holds for this value only."""
+    default: str | None
+    """The default's repr; None where there is none."""
+    keyword_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +184,14 @@ class Graph:
     output_structure: str
     """``tensor``, ``tuple`` or ``list``."""
     symbols: tuple[Symbol, ...]
-    arguments: tuple[tuple[str, str], ...]
-    """forward's parameters in order, with ``tensor`` or the literal's repr that the workload passed."""
+    parameters: tuple[ForwardParameter, ...]
     reads: tuple[AttributeRead, ...]
     submodules: tuple[tuple[str, str], ...]
     """Path and qualified type of each submodule below the module."""
     globals_read: tuple[AttributeRead, ...] = ()
     """Module-level constants that forward read, by name."""
+    size_relations: tuple[str, ...] = ()
+    """Python conditions on the symbols that the capture relied on: ``s0 > 2``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,3 +223,5 @@ class Task:
     graph: Graph
     source_lines: dict[int, str]
     """Text of the lines that the graph's operators name, for comments in the kernels."""
+    shapes: str = ""
+    """The workload's inputs in words: ``x=float32[8192, 4096]``."""

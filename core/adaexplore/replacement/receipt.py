@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import dataclass, fields
 
-from adaexplore.model.identity import short_hash, source_hash
+from adaexplore.model.identity import short_hash, snake_case, source_hash
 
 _ID_DIGITS = 8
 _TITLE = "# receipt"
@@ -70,9 +70,7 @@ class Section:
 
 def function_name(class_name: str) -> str:
     """Give the decorator's name: ``triton_rms_norm`` for ``RMSNorm``, ``triton_outer_inner`` for ``Outer.Inner``."""
-    words = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", class_name.replace(".", "_"))
-    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", words)
-    return "triton_" + re.sub(r"_+", "_", words).strip("_").lower()
+    return f"triton_{snake_case(class_name)}"
 
 
 def summarize(receipt: Receipt) -> str:

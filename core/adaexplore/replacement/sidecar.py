@@ -41,7 +41,7 @@ def put_section(existing: str | None, section: Section, path: Path) -> str:
     """
     rendered = _render_section(section)
     if existing is None or not existing.strip():
-        return f"{_header(path)}\n\n{rendered}"
+        return f"{header(path)}\n\n{rendered}"
     text = _checked(existing, path)
     for match in _SECTION.finditer(text):
         if match["name"] != section.class_name and function_name(match["name"]) == section.function:
@@ -68,12 +68,13 @@ def take_section(existing: str, class_name: str, path: Path) -> str | None:
     if old is not None:
         before, after = text[: old.start()].rstrip("\n"), text[old.end() :]
         text = before + ("\n" if not after.strip("\n") else "\n\n\n" + after.lstrip("\n"))
-    if _trimmed(text) == _trimmed(_header(path)):
+    if _trimmed(text) == _trimmed(header(path)):
         return None
     return _like(existing, text)
 
 
-def _header(path: Path) -> str:
+def header(path: Path) -> str:
+    """Give the head of the sidecar of ``path``: its marker, imports, and what all guards share."""
     template = resources.files(__package__).joinpath("sidecar_header.py.txt").read_text(encoding="utf-8")
     # In a docstring: a quote or backslash in a file's name must not end or change it.
     return template.replace("{module}", re.sub(r'[\\"\r\n]', "_", path.name))

@@ -6,6 +6,7 @@ from adaexplore.model.events import RunFinished
 from adaexplore.model.serialization import from_json, to_json
 from adaexplore.model.task import (
     AttributeRead,
+    ForwardParameter,
     Graph,
     GraphInput,
     InputKind,
@@ -27,7 +28,7 @@ GRAPH = Graph(
     outputs=("mul",),
     output_structure="tensor",
     symbols=(Symbol("s0", "x", 0, 5),),
-    arguments=(("x", "tensor"),),
+    parameters=(ForwardParameter("x", True, None, None), ForwardParameter("flag", False, True, "True")),
     reads=(AttributeRead("eps", 1e-6), AttributeRead("shape", (1, 2)), AttributeRead("affine", True)),
     submodules=(),
 )

@@ -1,0 +1,330 @@
+"""Row reductions and norms with the pointwise operators around them: softmax, LayerNorm, RMSNorm, log-sum-exp.
+
+Two structures. ``block``: a program holds whole rows in registers; each input is read once. ``loop``: a program walks a
+row in blocks, once for each level of reductions; for rows too long for registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adaexplore.codegen.families.pointwise import allocation, names_of
+from adaexplore.codegen.kernel import Emission, KernelText, KernelWriter, line_range, upcast, zero_where_padded
+from adaexplore.codegen.partition import Form, Group, GroupKind
+from adaexplore.codegen.schedule import Choice, Schedule, next_power_of_two, powers_of_two
+from adaexplore.codegen.values import Input, Pointwise, Primitive, Reduce, View, operands_of
+from adaexplore.model.task import Dim
+
+LARGEST_BLOCK = 32768
+"""Elements of a row held in registers by one program: 64 a thread at 16 warps."""
+_WIDE = (Form.FULL, Form.COLUMN, Form.PARTIAL)
+
+
+class RowsFamily:
+    """One program computes one row, or several short ones."""
+
+    kind = GroupKind.ROWS
+
+    def structures(self, emission: Emission, group: Group) -> tuple[str, ...]:
+        """Give the kernel structures for this group, the most promising first."""
+        n_cols = emission.hint(group.space.inner)
+        if n_cols > LARGEST_BLOCK:
+            return ("loop",)
+        return ("block", "loop") if n_cols >= 2048 else ("block",)
+
+    def space(self, emission: Emission, group: Group, structure: str) -> tuple[Choice, ...]:
+        """Give the schedule space."""
+        block = next_power_of_two(emission.hint(group.space.inner))
+        if structure == "loop":
+            widest = max(512, min(block, 8192))
+            return (
+                Choice("block", powers_of_two(256, widest), min(2048, widest)),
+                Choice("num_warps", (1, 2, 4, 8, 16), 8),
+            )
+        most_rows = max(1, min(64, LARGEST_BLOCK // block))
+        n_rows = next_power_of_two(emission.hint(group.space.outer))
+        rows = max(1, min(most_rows, 1024 // block, n_rows))
+        warps = min(16, max(1, next_power_of_two(block * rows) // 512))
+        return (
+            Choice("rows_per_program", powers_of_two(1, most_rows), rows),
+            Choice("num_warps", (1, 2, 4, 8, 16), warps),
+        )
+
+    def describe(self, structure: str, schedule: Schedule) -> str:
+        """Say the choice in a few words."""
+        if structure == "loop":
+            return f"rows in blocks of {schedule['block']}, {schedule['num_warps']} warps"
+        rows = schedule["rows_per_program"]
+        return f"{'one row' if rows == 1 else f'{rows} rows'} a program, {schedule['num_warps']} warps"
+
+    def emit(self, emission: Emission, group: Group, structure: str, schedule: Schedule, suffix: str) -> KernelText:
+        """Write the kernel."""
+        writer = KernelWriter(emission, group, suffix)
+        tile = _Tile(writer, group, schedule.get("rows_per_program", 1))
+        if structure == "loop":
+            _emit_loop(tile, schedule["block"])
+        else:
+            _emit_block(tile)
+        setup = [allocation(emission, output) for output in group.outputs]
+        n_rows = emission.product(group.space.outer)
+        rows = tile.rows_per_program
+        grid = "(n_rows,)" if rows == 1 else f"(triton.cdiv(n_rows, {rows}),)"
+        setup.append(f"n_rows = {n_rows}")
+        what = "One row" if rows == 1 else f"{rows} rows"
+        docstring = [f"{what} of {names_of(emission, group.outputs)}; replaces {line_range(emission, group.members)}."]
+        text = writer.finish(docstring, grid, [f"num_warps={schedule['num_warps']}"])
+        return KernelText(text.kernel, (*setup, *text.launch))
+
+
+@dataclass(slots=True)
+class _Tile:
+    """The part of the space that one program holds, and how to index it."""
+
+    writer: KernelWriter
+    group: Group
+    rows_per_program: int
+
+    @property
+    def emission(self) -> Emission:
+        return self.writer.emission
+
+    @property
+    def row(self) -> str:
+        return "row" if self.rows_per_program == 1 else "rows[:, None]"
+
+    @property
+    def cols(self) -> str:
+        return "cols" if self.rows_per_program == 1 else "cols[None, :]"
+
+    def value(self, name: str) -> Primitive:
+        return self.emission.lowered.values[name]
+
+    def declare_rows(self) -> None:
+        """Write which rows this program holds. 64 bits: rows times a stride may pass 2**31."""
+        self.writer.size("n_cols", self.group.space.inner)
+        if self.rows_per_program == 1:
+            self.writer.line("row = tl.program_id(0).to(tl.int64)")
+            return
+        self.writer.argument("n_rows", "n_rows")
+        self.writer.constant("ROWS", str(self.rows_per_program))
+        self.writer.line("rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)")
+
+    def declare_cols(self, start: str) -> None:
+        """Write which columns are at hand, and the mask."""
+        self.writer.line(f"cols = {start}tl.arange(0, BLOCK)")
+        if self.rows_per_program == 1:
+            self.writer.line("mask = cols < n_cols")
+        else:
+            self.writer.line("mask = (rows < n_rows)[:, None] & (cols < n_cols)[None, :]")
+
+    def load(self, name: str) -> None:
+        """Write the load of an input."""
+        value = self.value(name)
+        pointer = self.writer.pointer(name, _argument(self.emission, value))
+        text = self._load_text(value, pointer, self.group.forms[name])
+        self.writer.line(f"{self.emission.names[name]} = {text}{upcast(value.dtype)}")
+
+    def _load_text(self, value: Primitive, pointer: str, form: Form) -> str:
+        other = "0" if "int" in value.dtype or value.dtype == "bool" else "0.0"
+        if form is Form.SCALAR:
+            return f"tl.load({pointer})"
+        if form is Form.FULL:
+            return (
+                f"tl.load({pointer} + {self.row} * {self._row_stride(value)} + {self.cols}, mask=mask, other={other})"
+            )
+        if form is Form.COLUMN:
+            shape = "" if self.rows_per_program == 1 else "[None, :]"
+            return f"tl.load({pointer} + cols, mask=cols < n_cols, other={other}){shape}"
+        if form is Form.PARTIAL:
+            return f"tl.load({pointer} + {self._outer_index(value)} * n_cols + {self.cols}, mask=mask, other={other})"
+        index = self._outer_index(value) if form is Form.PARTIAL_ROW else self.row
+        if self.rows_per_program == 1:
+            return f"tl.load({pointer} + {index})"
+        return f"tl.load({pointer} + {index}, mask=(rows < n_rows)[:, None], other={other})"
+
+    def _row_stride(self, value: Primitive) -> str:
+        """Matrices may have padded rows; anything else is contiguous."""
+        name = self.emission.names[value.name]
+        if isinstance(value, Input) and len(value.shape) == 2 and len(self.group.space.inner) == 1:
+            return self.writer.argument(f"{name}_row_stride", f"{_argument(self.emission, value)}.stride(0)")
+        return "n_cols"
+
+    def _outer_index(self, value: Primitive) -> str:
+        """Give the row of a tensor that is repeated along some outer dimensions."""
+        outer = self.group.space.outer
+        rank = len(outer) + len(self.group.space.inner)
+        padded = (1,) * (rank - len(value.shape)) + value.shape
+        terms: list[str] = []
+        own: list[str] = []
+        after: list[str] = []
+        for position in range(len(outer) - 1, -1, -1):
+            size = self._outer_size(position, outer[position])
+            if padded[position] != 1:
+                index = self.row if not after else f"{self.row} // ({' * '.join(after)})"
+                index = f"({index}) % {size}" if position else f"({index})"
+                terms.insert(0, index if not own else f"{index} * ({' * '.join(own)})")
+                own.append(size)
+            after.append(size)
+        return f"({' + '.join(terms)})"
+
+    def _outer_size(self, position: int, dim: Dim) -> str:
+        return self.writer.size(f"outer_size_{position}", [dim])
+
+    def assign(self, value: Primitive, *, may_inline: bool = True) -> None:
+        """Write a pointwise value, or let a view stand for what it views."""
+        if isinstance(value, View):
+            text = self.writer.reference(value.operand)
+        else:
+            assert isinstance(value, Pointwise)
+            text = self.writer.expression(value, "n_cols")
+        self.writer.assign(value, text, may_inline=may_inline)
+
+    def masked(self, value: Reduce) -> str:
+        """Give the reduced values with the neutral element beyond the row."""
+        text = self.writer.reference(value.operand)
+        if value.kind in ("sum", "mean"):
+            if zero_where_padded(self.emission, value.operand):
+                return text
+            return f"tl.where(mask, {text}, 0.0)"
+        neutral = "-float('inf')" if value.kind == "max" else "float('inf')"
+        return f"tl.where(mask, {text}, {neutral})"
+
+    def reduced(self, value: Reduce, text: str) -> str:
+        """Give the reduction of a block ``text`` along the row."""
+        axis, shape = ("0", "") if self.rows_per_program == 1 else ("1", "[:, None]")
+        if value.kind in ("sum", "mean"):
+            total = f"tl.sum({text}, axis={axis}){shape}"
+            return f"{total} / n_cols" if value.kind == "mean" else total
+        combine = self.writer.helpers_in(f"@{value.kind}")
+        return f"tl.reduce({text}, {axis}, {combine}){shape}"
+
+    def store(self, name: str) -> None:
+        """Write the store of an output."""
+        pointer, text = self.writer.pointer(name), self.writer.reference(name)
+        if self.group.forms[name] is Form.FULL:
+            self.writer.line(f"tl.store({pointer} + {self.row} * n_cols + {self.cols}, {text}, mask=mask)")
+        elif self.rows_per_program == 1:
+            self.writer.line(f"tl.store({pointer} + row, {text})")
+        else:
+            self.writer.line(f"tl.store({pointer} + rows[:, None], {text}, mask=(rows < n_rows)[:, None])")
+
+
+def _argument(emission: Emission, value: Primitive) -> str:
+    """Give the tensor to pass: what was strided in the workload is made contiguous first."""
+    name = emission.names[value.name]
+    return f"{name}.contiguous()" if isinstance(value, Input) and not value.source.contiguous else name
+
+
+def _emit_block(tile: _Tile) -> None:
+    writer, group = tile.writer, tile.group
+    tile.declare_rows()
+    inner = group.space.inner
+    fixed = all(isinstance(d, int) for d in inner)
+    if not fixed:
+        tile.emission.conditions.append(f"{' * '.join(map(str, inner))} <= {LARGEST_BLOCK}")
+    size = str(next_power_of_two(tile.emission.hint(inner))) if fixed else (
+        f"triton.next_power_of_2({tile.emission.product(inner)})"
+    )  # fmt: skip
+    tile.declare_cols("")
+    for name in group.inputs:
+        tile.load(name)
+    for member in group.members:
+        value = tile.value(member)
+        if isinstance(value, Reduce):
+            writer.assign(value, tile.reduced(value, tile.masked(value)))
+        else:
+            tile.assign(value)
+    for output in group.outputs:
+        tile.store(output)
+    writer.constant("BLOCK", size)
+
+
+def _levels(tile: _Tile) -> dict[str, int]:
+    """Give for each value how many reductions lie before it, one after the other."""
+    levels: dict[str, int] = {}
+    for member in tile.group.members:
+        value = tile.value(member)
+        level = max((levels.get(o, 0) for o in operands_of(value)), default=0)
+        levels[member] = level + 1 if isinstance(value, Reduce) else level
+    return levels
+
+
+def _needed(tile: _Tile, targets: list[str]) -> list[str]:
+    """Give the wide values (those with columns) that ``targets`` are computed from, in order."""
+    wanted: set[str] = set()
+    pending = list(targets)
+    while pending:
+        name = pending.pop()
+        if name in wanted or tile.group.forms.get(name) not in _WIDE:
+            continue
+        wanted.add(name)
+        value = tile.value(name)
+        if name in tile.group.members and not isinstance(value, Reduce):
+            pending.extend(operands_of(value))
+    ordered = [*tile.group.inputs, *tile.group.members]
+    return [name for name in ordered if name in wanted]
+
+
+def _emit_loop(tile: _Tile, block: int) -> None:
+    writer, group = tile.writer, tile.group
+    levels = _levels(tile)
+    tile.declare_rows()
+    for name in group.inputs:
+        if group.forms[name] not in _WIDE:
+            tile.load(name)
+    narrow = [m for m in group.members if group.forms[m] not in _WIDE]
+    for level in range(max(levels.values()) + 1):
+        for member in narrow:
+            value = tile.value(member)
+            if levels[member] == level and not isinstance(value, Reduce):
+                tile.assign(value, may_inline=False)  # later passes read it
+        reductions = [v for m in group.members if isinstance(v := tile.value(m), Reduce) and levels[m] == level + 1]
+        if reductions:
+            _emit_pass(tile, reductions)
+    outputs = [o for o in group.outputs if group.forms[o] is Form.FULL]
+    if outputs:
+        _open_pass(tile, outputs)
+        for output in outputs:
+            tile.store(output)
+        writer.indent -= 1
+    for output in group.outputs:
+        if group.forms[output] is not Form.FULL:
+            tile.store(output)
+    writer.constant("BLOCK", str(block))
+
+
+def _open_pass(tile: _Tile, targets: list[str]) -> None:
+    writer = tile.writer
+    writer.restart()
+    writer.line("for start in range(0, n_cols, BLOCK):")
+    writer.indent += 1
+    tile.declare_cols("start + ")
+    for name in _needed(tile, targets):
+        if name in tile.group.members:
+            tile.assign(tile.value(name))
+        else:
+            tile.load(name)
+
+
+def _emit_pass(tile: _Tile, reductions: list[Reduce]) -> None:
+    """Walk the row once and bring home all reductions of one level."""
+    writer = tile.writer
+    for value in reductions:
+        neutral = {"max": "-float('inf')", "min": "float('inf')"}.get(value.kind, "0.0")
+        dtype = "tl.float64" if value.dtype == "float64" else "tl.float32"
+        writer.line(f"{_partial(tile, value)} = tl.full((BLOCK,), {neutral}, {dtype})")
+    _open_pass(tile, [value.operand for value in reductions])
+    for value in reductions:
+        name, text = _partial(tile, value), tile.masked(value)
+        if value.kind in ("sum", "mean"):
+            writer.line(f"{name} += {text}")
+        else:
+            combine = writer.helpers_in(f"@{value.kind}")
+            writer.line(f"{name} = {combine}({name}, {text})")
+    writer.indent -= 1
+    for value in reductions:
+        writer.assign(value, tile.reduced(value, _partial(tile, value)), may_inline=False)
+
+
+def _partial(tile: _Tile, value: Reduce) -> str:
+    return f"{tile.emission.names[value.name]}_partial"

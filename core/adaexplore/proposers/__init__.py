@@ -1,0 +1,1 @@
+"""Who makes candidates: the builtin proposer writes them from the graph."""

@@ -1,0 +1,171 @@
+"""The builtin proposer: graph → partition, structures and schedules. No key, no network, deterministic.
+
+A large step is another structure: which products are left to the library, how each kernel loads and walks its data,
+which numeric route it takes. A small step moves one schedule parameter of one kernel to a neighbouring choice.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any, ClassVar
+
+from adaexplore.codegen.emit import Choice, emit, new_emission
+from adaexplore.codegen.kernel import Emission
+from adaexplore.codegen.lowering import lower_task
+from adaexplore.codegen.partition import Group, GroupKind, partition, with_library_product
+from adaexplore.codegen.registry import family_of
+from adaexplore.codegen.schedule import defaults
+from adaexplore.model.candidate import Candidate, StepKind
+from adaexplore.model.identity import candidate_id
+from adaexplore.model.task import Task
+from adaexplore.search.proposal import Proposal
+
+_NO_KERNEL = (GroupKind.VIEW, GroupKind.LIBRARY)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A structure: which products the library does, and a kernel structure for each group."""
+
+    library: tuple[bool, ...]
+    """For each matmul group of the partition, in order."""
+    structures: tuple[str, ...]
+    """For each group after ``library`` was applied; empty where there is no kernel."""
+
+
+class BuiltinProposer:
+    """Proposes from the captured graph.
+
+    Raises:
+        UnsupportedOperatorError: At construction, where an operator has no family.
+    """
+
+    name: ClassVar[str] = "builtin"
+
+    def __init__(self, task: Task, *, allow_tf32: bool) -> None:
+        self._task = task
+        self._allow_tf32 = allow_tf32
+        self._lowered = lower_task(task)
+        self._groups = partition(self._lowered)
+        self._plans = tuple(self._enumerate_plans())
+
+    def propose(self, proposal: Proposal) -> Candidate | None:
+        """Give a new candidate of the wanted kind, or None."""
+        if proposal.kind is StepKind.LARGE:
+            return self._large(proposal)
+        return self._small(proposal)
+
+    # -- large steps
+
+    def _enumerate_plans(self) -> Iterator[_Plan]:
+        """Give all structures, the most promising first: own kernels with each group's best structure."""
+        products = [g for g in self._groups if g.kind is GroupKind.MATMUL]
+        plans: list[tuple[int, int, _Plan]] = []
+        for library in itertools.product((False, True), repeat=len(products)):
+            groups = self._apply(library)
+            if all(g.kind in _NO_KERNEL for g in groups):
+                continue  # nothing of ours would be left
+            options = [self._structures(g) for g in groups]
+            for order, structures in enumerate(itertools.product(*options)):
+                rank = sum(o.index(s) for o, s in zip(options, structures, strict=True)) + sum(library)
+                plans.append((rank, order, _Plan(library, structures)))
+        for _, _, plan in sorted(plans, key=lambda p: p[:2]):
+            yield plan
+
+    def _emission(self) -> Emission:
+        return new_emission(self._task, self._lowered, allow_tf32=self._allow_tf32)
+
+    def _structures(self, group: Group) -> tuple[str, ...]:
+        if group.kind in _NO_KERNEL:
+            return ("",)
+        return family_of(group).structures(self._emission(), group)
+
+    def _apply(self, library: tuple[bool, ...]) -> tuple[Group, ...]:
+        choices = iter(library)
+        groups: list[Group] = []
+        for group in self._groups:
+            if group.kind is GroupKind.MATMUL and next(choices):
+                groups += with_library_product(self._lowered, group)
+            else:
+                groups.append(group)
+        return tuple(groups)
+
+    def _large(self, proposal: Proposal) -> Candidate | None:
+        for plan in self._plans:
+            candidate = self._build(plan, self._default_schedules(plan), proposal)
+            if candidate.id not in proposal.seen:
+                return candidate
+        return None
+
+    def _default_schedules(self, plan: _Plan) -> list[dict[str, int]]:
+        emission = self._emission()
+        return [
+            {} if group.kind in _NO_KERNEL else defaults(family_of(group).space(emission, group, structure))
+            for group, structure in zip(self._apply(plan.library), plan.structures, strict=True)
+        ]
+
+    # -- small steps
+
+    def _small(self, proposal: Proposal) -> Candidate | None:
+        """Move one parameter of the parent by one notch; where all such moves were tried, by two, and so on."""
+        assert proposal.parent is not None
+        params: Any = proposal.parent.candidate.params
+        plan = _Plan(tuple(params["library"]), tuple(params["structures"]))
+        schedules = [dict(s) for s in params["schedules"]]
+        moves = self._moves(plan, schedules)
+        Random(proposal.seed).shuffle(moves)
+        moves.sort(key=lambda move: move[0])
+        for _, position, name, value in moves:
+            changed = [dict(s) for s in schedules]
+            changed[position][name] = value
+            candidate = self._build(plan, changed, proposal)
+            if candidate.id not in proposal.seen:
+                return candidate
+        return None
+
+    def _moves(self, plan: _Plan, schedules: list[dict[str, int]]) -> list[tuple[int, int, str, int]]:
+        """Give (distance, group, parameter, value) for every value that one parameter could take instead."""
+        emission = self._emission()
+        moves: list[tuple[int, int, str, int]] = []
+        for position, group in enumerate(self._apply(plan.library)):
+            if group.kind in _NO_KERNEL:
+                continue
+            for choice in family_of(group).space(emission, group, plan.structures[position]):
+                here = choice.values.index(schedules[position][choice.name])
+                moves += [
+                    (abs(there - here), position, choice.name, value)
+                    for there, value in enumerate(choice.values)
+                    if there != here
+                ]
+        return moves
+
+    # -- both
+
+    def _build(self, plan: _Plan, schedules: list[dict[str, int]], proposal: Proposal) -> Candidate:
+        groups = self._apply(plan.library)
+        choices = [Choice(s, schedule) for s, schedule in zip(plan.structures, schedules, strict=True)]
+        emitted = emit(self._emission(), groups, choices)
+        parts = [
+            "library product" if group.kind is GroupKind.LIBRARY
+            else family_of(group).describe(structure, schedule)
+            for group, structure, schedule in zip(groups, plan.structures, schedules, strict=True)
+            if group.kind is not GroupKind.VIEW
+        ]  # fmt: skip
+        return Candidate(
+            id=candidate_id(emitted.source),
+            source=emitted.source,
+            proposer=self.name,
+            kind=proposal.kind,
+            parent=proposal.parent.candidate.id if proposal.parent else None,
+            params={
+                "library": list(plan.library),
+                "structures": list(plan.structures),
+                "schedules": schedules,
+                "function": emitted.function,
+                "conditions": list(emitted.conditions),
+            },
+            summary="; ".join(parts),
+        )

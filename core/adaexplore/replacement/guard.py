@@ -1,0 +1,133 @@
+"""The guard: when the verified kernel applies. Everything the capture fixed is compared with what it is at the call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from adaexplore.model.task import AttributeRead, Dim, Graph, GraphInput, InputKind, Literal
+
+
+def render_guard(graph: Graph, prefix: str, conditions: Sequence[str]) -> str:
+    """Give two functions: ``_<prefix>_unchanged(module, names)`` and ``_<prefix>_accepts(module, names, …)``.
+
+    Args:
+        graph: As captured.
+        prefix: Snake case of the class.
+        conditions: On symbols, beyond the capture's own: what the candidate holds for.
+    """
+    state = _state_conditions(graph)
+    call = _call_conditions(graph, conditions)
+    parameters = ", ".join(["module", "names", *(p.name for p in graph.parameters)])
+    tensors = [p.name for p in graph.parameters if p.is_tensor]
+    device = f"{tensors[0]}.device" if tensors else 'torch.device("cpu")'
+    return "\n".join(
+        [
+            f"def _{prefix}_unchanged(module, names):",
+            '    """Tell whether everything that the module reads beside tensors is what it was when verified."""',
+            *_conjunction(state),
+            "",
+            "",
+            f"def _{prefix}_accepts({parameters}):",
+            '    """Tell whether the verified kernel applies to this call."""',
+            *([f"    if type({tensors[0]}) not in (torch.Tensor, torch.nn.Parameter):", "        return False"]
+              if tensors else []),
+            f"    device = {device}",
+            *_conjunction(["(device.type == \"cuda\" or INTERPRETED)", "_may_launch(device)",
+                           f"_{prefix}_unchanged(module, names)", *call]),
+        ]
+    )  # fmt: skip
+
+
+def _conjunction(conditions: Sequence[str]) -> list[str]:
+    if not conditions:
+        return ["    return True"]
+    if len(conditions) == 1:
+        return [f"    return {conditions[0]}"]
+    return ["    return (", f"        {conditions[0]}", *(f"        and {c}" for c in conditions[1:]), "    )"]
+
+
+def access(path: str, root: str = "module") -> str:
+    """Give the expression for a dotted path below a module: ``module.layers._modules["0"].weight``."""
+    text = root
+    for part in path.split("."):
+        text += f".{part}" if part.isidentifier() else f'._modules["{part}"]'
+    return text
+
+
+def _state_conditions(graph: Graph) -> list[str]:
+    conditions = [f'_is_bare({access(path)}, "{kind}")' for path, kind in graph.submodules]
+    conditions += [_compare(read, access(read.path)) for read in graph.reads]
+    conditions += [_compare(read, f'names.get("{read.path}")') for read in graph.globals_read]
+    return conditions
+
+
+def _compare(read: AttributeRead, text: str) -> str:
+    if read.how == "name":
+        return f"_is_named({text}, {read.value!r})"
+    if read.how == "text":
+        return f"str({text}) == {read.value!r}"
+    if isinstance(read.value, tuple):
+        return f"tuple({text}) == {read.value!r}"
+    return _equals(text, read.value)
+
+
+def _equals(text: str, value: Literal) -> str:
+    if value is None or isinstance(value, bool):
+        return f"{text} is {value!r}"
+    if isinstance(value, float) and value != value:
+        return f"{text} != {text}"
+    if isinstance(value, float) and value in (float("inf"), -float("inf")):
+        return f'{text} == float("{value}")'
+    return f"{text} == {value!r}"
+
+
+def _call_conditions(graph: Graph, extra: Sequence[str]) -> list[str]:
+    symbols = {s.name: f"{_source(graph, s.input)}.shape[{s.dim}]" for s in graph.symbols}
+    conditions = []
+    for parameter in graph.parameters:
+        if not parameter.is_tensor:
+            conditions.append(_equals(parameter.name, parameter.value))
+    for entry in graph.inputs:
+        conditions += _tensor_conditions(entry, symbols)
+    conditions += [_substituted(relation, symbols) for relation in (*graph.size_relations, *extra)]
+    return list(dict.fromkeys(conditions))
+
+
+def _source(graph: Graph, name: str) -> str:
+    return next(_text(entry) for entry in graph.inputs if entry.name == name)
+
+
+def _text(entry: GraphInput) -> str:
+    return entry.source if entry.kind is InputKind.ARGUMENT else access(entry.source)
+
+
+def _tensor_conditions(entry: GraphInput, symbols: dict[str, str]) -> list[str]:
+    text = _text(entry)
+    conditions = [f"_is_plain({text}, torch.{entry.dtype}, device)"]
+    if entry.kind is not InputKind.ARGUMENT:
+        conditions.append(f"{text}.shape == {_tuple(entry.shape)}")
+        if entry.contiguous:
+            conditions.append(f"{text}.is_contiguous()")
+        return conditions
+    conditions.append(f"{text}.dim() == {len(entry.shape)}")
+    for dim, size in enumerate(entry.shape):
+        own = f"{text}.shape[{dim}]"
+        wanted = _substituted(str(size), symbols)
+        if wanted == own:
+            conditions.append(f"{own} > 0")
+        else:
+            conditions.append(f"{own} == {wanted}")
+    if entry.contiguous:
+        conditions.append(f"_has_rows({text})")
+    return conditions
+
+
+def _tuple(shape: tuple[Dim, ...]) -> str:
+    return repr(shape)
+
+
+def _substituted(expression: str, symbols: dict[str, str]) -> str:
+    for name, text in symbols.items():
+        expression = re.sub(rf"\b{re.escape(name)}\b", text, expression)
+    return expression

@@ -1,0 +1,119 @@
+"""A class's section of the sidecar: the candidate's kernels, the guard, gradients, and the class decorator."""
+
+from __future__ import annotations
+
+import ast
+from importlib import resources
+from string import Template
+
+from adaexplore.model.candidate import Candidate
+from adaexplore.model.evaluation import Evaluation
+from adaexplore.model.identity import snake_case
+from adaexplore.model.run import Run, StepRecord
+from adaexplore.model.task import Graph, InputKind, Task
+from adaexplore.replacement.guard import access, render_guard
+from adaexplore.replacement.receipt import Receipt, Section, function_name
+
+_PROVIDED = frozenset({"torch", "triton", "triton.language", "functools", "inspect", "os"})
+"""What the sidecar's header imports already."""
+
+
+def render_code(task: Task, candidate: Candidate) -> str:
+    """Give the section's code: what is evaluated is what is inserted.
+
+    It needs the sidecar's header above it, and nothing else.
+    """
+    prefix = snake_case(task.class_name)
+    conditions = candidate.params.get("conditions", [])
+    assert isinstance(conditions, (list, tuple))
+    guard = render_guard(task.graph, prefix, [str(c) for c in conditions])
+    return "\n\n\n".join([_without_imports(candidate.source), guard, _decorator(task, prefix)]) + "\n"
+
+
+def _without_imports(source: str) -> str:
+    """Drop the leading imports that the header provides."""
+    lines = source.splitlines()
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Import) and all(alias.name in _PROVIDED for alias in node.names):
+            for number in range(node.lineno - 1, (node.end_lineno or node.lineno)):
+                lines[number] = ""
+    return "\n".join(lines).strip("\n")
+
+
+def _decorator(task: Task, prefix: str) -> str:
+    graph = task.graph
+    template = resources.files(__package__).joinpath("section_decorator.py.txt").read_text(encoding="utf-8")
+    tensors = [p.name for p in graph.parameters if p.is_tensor]
+    others = [p.name for p in graph.parameters if not p.is_tensor]
+    weights = [access(e.source, "self") for e in graph.inputs if e.kind is InputKind.PARAMETER and e.requires_grad]
+    floats = [t for t in tensors if _is_float(graph, t)]
+    return (
+        Template(template)
+        .substitute(
+            prefix=prefix,
+            class_name=task.class_name,
+            function=function_name(task.class_name),
+            signature=", ".join(_signature(graph)),
+            passed="".join(f", {f'{p.name}=' if p.keyword_only else ''}{p.name}" for p in graph.parameters),
+            passed_names="".join(f", {p.name}" for p in graph.parameters),
+            tensors_argument="".join(f", {t}" for t in tensors),
+            # by name: literals may stand between the tensors in forward's order
+            tensors_by_name="".join(f", {t}={t}" for t in tensors),
+            tensor_names="(" + "".join(f'"{t}", ' for t in tensors).rstrip() + ")",
+            tensor_list=", ".join(tensors),
+            n_tensors=len(tensors),
+            weights="".join(f", {w}" for w in weights),
+            needs_grad=" or ".join(f"{t}.requires_grad" for t in (*floats, *weights)) or "False",
+            first=tensors[0],
+            others="{" + ", ".join(f'"{o}": {o}' for o in others) + "}",
+        )
+        .rstrip("\n")
+    )
+
+
+def _is_float(graph: Graph, argument: str) -> bool:
+    entry = next(e for e in graph.inputs if e.kind is InputKind.ARGUMENT and e.source == argument)
+    return "float" in entry.dtype
+
+
+def _signature(graph: Graph) -> list[str]:
+    parts = ["self"]
+    for index, parameter in enumerate(graph.parameters):
+        if parameter.keyword_only and not (index and graph.parameters[index - 1].keyword_only):
+            parts.append("*")
+        parts.append(parameter.name if parameter.default is None else f"{parameter.name}={parameter.default}")
+    return parts
+
+
+def render_section(run: Run, record: StepRecord, final: Evaluation | None) -> Section:
+    """Give the section to insert for a run's candidate.
+
+    Args:
+        run: Whose task it is.
+        record: The step that made the candidate.
+        final: Its confirmation in a fresh process, where there is one; its numbers go before the step's.
+    """
+    task, evaluation = run.task, final or record.evaluation
+    correctness, measurement = evaluation.correctness, evaluation.measurement
+    assert correctness is not None, "only what passed is inserted"
+    environment = evaluation.environment or run.environment
+    receipt = Receipt(
+        source_hash=task.source_hash,
+        task_id=task.id,
+        candidate_id=record.candidate.id,
+        run_id=run.id,
+        date=run.created_at[:10],
+        policy=task.policy,
+        workload=f"{task.shapes}, from {task.workload.origin}",
+        torch=environment.torch,
+        triton=environment.triton,
+        how=correctness.how,
+        relative_error=correctness.relative_error,
+        max_error=correctness.max_error,
+        eager_relative_error=correctness.eager_relative_error,
+        eager_max_error=correctness.eager_max_error,
+        gpu=environment.gpu if measurement else "",
+        speedup=measurement.speedup if measurement else None,
+        speedup_over_compile=measurement.speedup_over_compile if measurement else None,
+    )
+    return Section(task.class_name, function_name(task.class_name), render_code(task, record.candidate), receipt)
