@@ -12,17 +12,18 @@ from adaexplore.cli.terminal import make_console, print_source
 from adaexplore.cli.wording import environment, milliseconds, relative, resources, times
 from adaexplore.model.evaluation import Compilation, Correctness, Evaluation, Measurement, Timing
 from adaexplore.model.events import RunFinished, RunStarted
+from adaexplore.model.run import RunOutcome
 
 _HOW = {"gpu": "on the GPU", "interpreter": "in Triton's interpreter"}
 
 
-def show_report(started: RunStarted, finished: RunFinished, with_hint: bool, console: Console | None = None) -> None:
+def show_report(started: RunStarted, finished: RunFinished, is_inserted: bool, console: Console | None = None) -> None:
     """Print the report.
 
     Args:
         started: What was searched for, and where.
         finished: How it ended.
-        with_hint: Whether to say how the kernel is inserted.
+        is_inserted: Whether the kernel is put to use at once, so that nobody needs to be told how.
         console: Instead of standard output.
     """
     console = console or make_console()
@@ -35,13 +36,9 @@ def show_report(started: RunStarted, finished: RunFinished, with_hint: bool, con
     if finished.best is not None:
         console.print()
         print_source(console, finished.best.source)
-    if finished.best is not None and with_hint:
+    for hint in _next_steps(finished, is_inserted):
         console.print()
-        text = f"To use it: `adaexplore runs insert {finished.run_id}`, or Insert Triton kernel in the editor."
-        console.print(text, soft_wrap=True)
-    elif finished.best is None:
-        console.print()
-        console.print(f"All candidates: `adaexplore runs show {finished.run_id}`.", soft_wrap=True)
+        console.print(hint, soft_wrap=True)
 
 
 def show_evaluation(console: Console, evaluation: Evaluation) -> None:
@@ -69,6 +66,16 @@ def _about(started: RunStarted, finished: RunFinished) -> Iterable[tuple[str, st
     yield "run", f"{finished.run_id}, {candidates} in {finished.seconds:.1f} s"
     if finished.best is not None:
         yield "best", finished.best.summary or str(finished.best.id)
+
+
+def _next_steps(finished: RunFinished, is_inserted: bool) -> Iterable[str]:
+    outcome, run_id = RunOutcome(finished.outcome), finished.run_id
+    if outcome is RunOutcome.CANCELLED:
+        yield f"To go on: `adaexplore runs resume {run_id}`."
+    if outcome in (RunOutcome.IMPROVED, RunOutcome.VERIFIED) and not is_inserted:
+        yield f"To use it: `adaexplore runs insert {run_id}`, or Insert Triton kernel in the editor."
+    if outcome is RunOutcome.FAILED:
+        yield f"All candidates: `adaexplore runs show {run_id}`."
 
 
 def show_facts(console: Console, facts: Iterable[tuple[str, str]]) -> None:

@@ -70,7 +70,7 @@ def finish(ending: Ending, store: Store, as_json: bool, insert: bool) -> int:
     if not as_json:
         from adaexplore.cli.report import show_report
 
-        show_report(ending.started, ending.finished, with_hint=good and not insert)
+        show_report(ending.started, ending.finished, is_inserted=insert)
     if insert:
         # Standard output is the events' alone.
         out = sys.stderr if as_json else sys.stdout
