@@ -15,6 +15,7 @@ from adaexplore.cli.context import Context
 from adaexplore.cli.runs_list import best_step, describe
 from adaexplore.cli.wording import environment, milliseconds, started_at, state, times
 from adaexplore.model.candidate import CandidateId
+from adaexplore.model.evaluation import EvaluationStatus
 from adaexplore.model.run import Run, StepRecord
 from adaexplore.model.serialization import to_data
 from adaexplore.store.store import Store
@@ -120,7 +121,7 @@ def _columns(record: StepRecord, best: StepRecord | None) -> tuple[str, ...]:
     text = candidate.summary or candidate.id
     if record is best:
         text += "  ← best"
-    if measurement is None and evaluation.detail:
+    if evaluation.status is not EvaluationStatus.PASSED and evaluation.detail:
         text += f"\n{evaluation.detail}"
     return (
         candidate.kind.value,
