@@ -149,9 +149,9 @@ def test_cancel_ends_the_search_and_the_progress(connect, capabilities, module_f
     assert titles(client.actions(uri, 7)) == ["Optimize with Triton"]
 
 
-def test_a_stubborn_search_is_killed(connect, capabilities, module_file):
+def test_a_stubborn_search_is_killed(connect, editors, module_file):
     client = connect("stubborn")
-    client.initialize(capabilities)
+    client.initialize(editors["vscode"])
     uri = client.open(module_file)
     optimize(client, uri)
     client.wait(lambda: any(value.get("message") == "1/3 · best 1.8x" for _, value in client.progress()))
@@ -185,9 +185,9 @@ def test_a_search_that_fails_ends_the_progress_and_says_so_once(connect, module_
     assert message in shown["message"]
 
 
-def test_a_flood_of_events_is_reported_four_times_a_second(connect, capabilities, module_file):
+def test_a_flood_of_events_is_reported_four_times_a_second(connect, editors, module_file):
     client = connect("flood")
-    client.initialize(capabilities)
+    client.initialize(editors["vscode"])
     uri = client.open(module_file)
     before = time.monotonic()
     optimize(client, uri)

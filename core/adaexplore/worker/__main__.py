@@ -204,8 +204,8 @@ def _reply(session: _Session, message: dict[str, Any]) -> dict[str, Any]:
 
 def _internal(message: dict[str, Any], error: BaseException) -> dict[str, Any]:
     text = f"{type(error).__name__}: {error}"
-    trace = "".join(traceback.format_exception(error))
-    return {"id": message["id"], "ok": False, "fault": Fault.INTERNAL, "message": text, "traceback": trace}
+    traceback.print_exception(error)  # into the log
+    return {"id": message["id"], "ok": False, "fault": Fault.INTERNAL, "message": text}
 
 
 def _read_requests(requests: queue.Queue[dict[str, Any]]) -> None:

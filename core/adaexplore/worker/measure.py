@@ -103,7 +103,7 @@ def measure_candidate(candidate: LoadedCandidate, instance: Instance, baselines:
         Refusal: The candidate raised.
     """
     target = candidate.replaced(instance)
-    functions = [target, baselines.eager, *([baselines.compiled] if baselines.compiled else [])]
+    functions = [target, baselines.eager, *([] if baselines.compiled is None else [baselines.compiled])]
     timer = _Timer(instance, functions)
     try:
         timer.run(_QUICK_RUNS)
@@ -122,6 +122,6 @@ def measure_candidate(candidate: LoadedCandidate, instance: Instance, baselines:
     return {
         "candidate": timings[0],
         "eager": timings[1],
-        "compiled": timings[2] if baselines.compiled else None,
+        "compiled": None if baselines.compiled is None else timings[2],
         "compiled_note": baselines.note,
     }

@@ -40,4 +40,4 @@ class Fault(StrEnum):
     ENVIRONMENT = "environment"
     """Something is missing or too old here."""
     INTERNAL = "internal"
-    """Our own mistake; ``traceback`` has it."""
+    """Our own mistake; the worker's log has the traceback."""
