@@ -5,6 +5,7 @@ import gc
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -115,6 +116,13 @@ class Editor:
             assert time.monotonic() < deadline, f"{what}; {self.lua('return _G.messages')}, {self.screen()}"
             time.sleep(0.05)
         return found
+
+    @staticmethod
+    def wait_gone(pid, seconds=5):
+        deadline = time.monotonic() + seconds
+        while Path(f"/proc/{pid}").exists():
+            assert time.monotonic() < deadline, f"process {pid} is still there"
+            time.sleep(0.05)
 
     def screen(self):
         return self.nvim.command_output("messages")
@@ -295,6 +303,32 @@ def test_cancel_from_the_editor(start_editor, model):
     assert editor.progress_end(10)["message"].startswith("cancelled; best so far: 2.3x")
 
 
+def test_leaving_the_editor_ends_the_server_and_not_the_search(start_editor, model):
+    editor = start_editor([sys.executable, str(SERVE), "hang"])
+    editor.open(model)
+    editor.command(CLASS_LINE, "optimize")
+    editor.wait("a report", lambda: "1/3 · best 1.8x" in str(editor.lua("return _G.progress")))
+    (server,) = processes_with(SERVE.name)
+    (search,) = processes_with("fake_search.py", f"{model}::AddRMSNorm")
+    try:
+        with contextlib.suppress(OSError, EOFError):
+            editor.nvim.command("qall!")
+        editor.wait_gone(server)
+        assert Path(f"/proc/{search}").exists()
+    finally:
+        os.kill(search, signal.SIGKILL)
+
+
+def processes_with(*words):
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            line = (entry / "cmdline").read_text()
+            if entry.name.isdigit() and all(word in line for word in words):
+                found.append(int(entry.name))
+    return found
+
+
 def test_an_unsaved_buffer_is_not_searched(start_editor, model):
     editor = start_editor([sys.executable, str(SERVE), "success"])
     editor.open(model)
@@ -315,6 +349,14 @@ def test_a_class_without_shapes_says_what_to_write(start_editor, model):
     editor.wait("the message", lambda: editor.lua("return _G.messages"))
     assert "forward(x=f32[8, 512, 4096]" in editor.lua("return _G.messages")[0]["message"]
     assert "no workload" in editor.hover(CLASS_LINE)
+
+
+def test_a_missing_server_is_explained(start_editor, model):
+    editor = start_editor(["no-such-server"])
+    editor.nvim.command("checkhealth adaexplore")
+    report = "\n".join(editor.nvim.current.buffer[:])
+    assert "no-such-server is not found" in report
+    assert 'pip install "adaexplore[search]"' in report
 
 
 def test_health_help_and_completion(start_editor, model):

@@ -241,6 +241,15 @@ def test_settings_come_from_options_and_configuration(connect, module_file, tmp_
     assert "dataDir" in client.log()
 
 
+def test_a_data_folder_that_cannot_be_made_is_told(connect, module_file):
+    client = connect("success")
+    client.initialize({}, {"dataDir": str(module_file / "below a file")})
+    result, _ = optimize(client, client.open(module_file))
+    assert result is None
+    client.wait(lambda: client.of("window/showMessage"))
+    assert "the search cannot be started" in client.of("window/showMessage")[0]["message"]
+
+
 def test_faults_are_answered_and_the_server_lives(connect, capabilities, module_file):
     client = connect("success")
     early = client.reply(client.start("textDocument/hover", {}))

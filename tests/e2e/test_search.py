@@ -81,6 +81,20 @@ def test_cancel_keeps_the_best_and_leaves_no_process(start):
     assert any(action["title"].startswith("Insert Triton kernel (") for action in client.actions(uri, 5))
 
 
+def test_cancel_while_the_module_is_captured(start):
+    client, uri = start()
+    optimize(client, uri)
+    client.wait(lambda: reports(client, "capturing"), seconds=60)
+    processes = family(search_of(client.process.pid))
+    client.notify("window/workDoneProgress/cancel", {"token": client.progress()[0][0]})
+    client.wait(client.ends, seconds=20)
+    wait_all_gone(processes)
+    (end,) = client.ends()
+    assert end["message"].startswith("cancelled")
+    client.wait(lambda: client.of("window/showMessage"))
+    assert client.of("window/showMessage")[0]["type"] == 3, "what one asked for is no error"
+
+
 def test_a_search_outlives_its_server(start):
     client, uri = start()
     optimize(client, uri)

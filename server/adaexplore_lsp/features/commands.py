@@ -21,7 +21,11 @@ def register(server: AdaExploreServer) -> None:
         if isinstance(target, str):
             ls.show_error(target)
             return None
-        job = await ls.jobs.start(target, ls.settings, lambda _: WorkDoneReport(ls, reference.name))
+        try:
+            job = await ls.jobs.start(target, ls.settings, lambda _: WorkDoneReport(ls, reference.name))
+        except OSError as error:
+            ls.show_error(f"AdaExplore: the search cannot be started: {error}")
+            return None
         return {"jobId": job.id}
 
     @server.command(CANCEL)

@@ -104,7 +104,9 @@ def _measurement(measurement: Measurement) -> str:
 
 
 def _compilation(compilation: Compilation) -> str:
-    return f"Compiles for `{compilation.target}`: {len(compilation.kernels)} kernel(s). No speedup is known."
+    count = len(compilation.kernels)
+    kernels = "1 kernel" if count == 1 else f"{count} kernels"
+    return f"Compiles for `{compilation.target}`: {kernels}. No speedup is known."
 
 
 def _correctness(correctness: Correctness) -> str:

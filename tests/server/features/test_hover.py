@@ -67,7 +67,7 @@ def test_a_result_without_a_gpu_shows_no_speedup(make, hover):
     run = make.run("/m.py", outcome=RunOutcome.VERIFIED, final=make.verified, environment=make.no_gpu)
     text = hover(result=Result(run, make.verified))
     assert text.startswith("**AdaExplore** · verified, not measured: no GPU\n")
-    assert "Compiles for `cuda:90`" in text
+    assert "Compiles for `cuda:90`: 1 kernel. " in text
     assert "in Triton's interpreter" in text
     assert "· no GPU ·" in text
     assert "faster" not in text
