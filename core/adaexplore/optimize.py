@@ -107,7 +107,7 @@ def optimize(request: Request, settings: Settings, store: Store, stop: StopEvent
     try:
         environment = executor.hello()
         task, allow_tf32 = capture(subject, executor.main, settings.limits.capture)
-        proposer = BuiltinProposer(task, allow_tf32=allow_tf32)
+        proposer = BuiltinProposer(task, allow_tf32=allow_tf32)  # refuses what has no family
         steps = request.steps or (DEFAULT_STEPS if environment.gpu else DEFAULT_STEPS_WITHOUT_GPU)
         run = Run(
             id=RunId(secrets.token_hex(6)),
@@ -125,7 +125,7 @@ def optimize(request: Request, settings: Settings, store: Store, stop: StopEvent
         executor.close()
 
 
-def resume(
+def resume(  # noqa: PLR0913 - the command's options
     run_id: str, settings: Settings, store: Store, stop: StopEvent, steps: int | None = None,
     seconds: float | None = None,
 ) -> Iterator[Event]:  # fmt: skip
@@ -181,7 +181,7 @@ def _require_same_source(task: Task) -> None:
 class _Search:
     """One session of work on a run."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - made in two places of this file
         self, run: Run, store: Store, executor: LocalExecutor, stop: StopEvent, *, allow_tf32: bool,
         seconds: float | None = None,
     ) -> None:  # fmt: skip
@@ -189,7 +189,7 @@ class _Search:
         self.store = store
         self.executor = executor
         self.stop = stop
-        self.proposer = BuiltinProposer(run.task, allow_tf32=allow_tf32)
+        self.proposer = BuiltinProposer(run.task, allow_tf32=allow_tf32, n_processors=run.environment.n_processors)
         self.tree = SearchTree(_POLICY, run.settings.seed)
         self.records = list(store.steps(run.id))
         self.tree.replay(self.records)

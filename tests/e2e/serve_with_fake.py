@@ -11,4 +11,12 @@ FAKE_SEARCH = Path(__file__).parents[1] / "server" / "fake_search.py"
 
 logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
 reader, writer = claim_stdio()
-serve(create_server([sys.executable, str(FAKE_SEARCH), sys.argv[1]]), reader, writer)
+server = create_server([sys.executable, str(FAKE_SEARCH), sys.argv[1]])
+
+
+@server.feature("test/defect")
+def on_defect(ls, params):
+    raise ZeroDivisionError("a defect")
+
+
+serve(server, reader, writer)

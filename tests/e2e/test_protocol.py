@@ -287,6 +287,17 @@ def test_faults_are_answered_and_the_server_lives(connect, capabilities, module_
     assert client.of("window/showMessage") == []
 
 
+def test_a_defect_is_logged_once_and_answered_without_its_traceback(connect, module_file):
+    client = connect("success")
+    client.initialize({})
+    reply = client.reply(client.start("test/defect", None))
+    assert reply["error"] == {"code": -32603, "message": "ZeroDivisionError: a defect"}
+    client.notify("test/defect", None)
+    assert client.hover(client.open(module_file), 5), "the server lives"
+    assert client.log().count("in on_defect") == 2, "once for the request, once for the notification"
+    assert client.of("window/showMessage") == []
+
+
 def test_opening_a_file_never_runs_it(connect, capabilities, tmp_path):
     witness = tmp_path / "it ran"
     path = tmp_path / "model.py"

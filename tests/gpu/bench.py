@@ -21,7 +21,11 @@ from adaexplore.store.sqlite import SqliteStore
 MODULES = {
     "rms_norm": ("RMSNorm", "init(dim=4096)", "forward(x={dtype}[8192, 4096])"),
     "linear_silu": ("LinearSiLU", "init(dim=4096, inner=11008)", "forward(x={dtype}[2048, 4096])"),
-    "layer_norm": ("LayerNormResidual", "init(dim=4096)", "forward(x={dtype}[8192, 4096], residual={dtype}[8192, 4096])"),
+    "layer_norm": (
+        "LayerNormResidual",
+        "init(dim=4096)",
+        "forward(x={dtype}[8192, 4096], residual={dtype}[8192, 4096])",
+    ),
 }
 HEAD = "| module | dtype | eager | torch.compile | ours | vs eager | vs compile | e (eager) | steps | seconds |"
 

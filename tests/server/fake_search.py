@@ -106,6 +106,7 @@ def interruptible(path, name):
     try:
         hang(path, name)
     except KeyboardInterrupt:
+        time.sleep(0.3)  # a second interrupt would end it here, without a result
         finished("cancelled", 1)
 
 

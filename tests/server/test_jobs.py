@@ -108,6 +108,7 @@ def test_a_search_killed_from_outside_ends_the_report(tmp_path):
 def test_cancel_lets_the_search_keep_its_best(tmp_path):
     async def cancel(jobs, job, report):
         jobs.cancel(job)
+        await asyncio.sleep(0.1)
         jobs.cancel(job)  # twice does no harm
 
     _, report = run_search(tmp_path, "interruptible", cancel)
@@ -151,6 +152,7 @@ def test_a_second_start_gives_the_running_job(tmp_path):
         await asyncio.wait_for(reports[1].moved.wait(), 20)
         jobs.cancel(third)
         await asyncio.wait_for(reports[1].ended.wait(), 20)
+        await asyncio.gather(first.exited, third.exited)
 
     asyncio.run(main())
 
@@ -159,12 +161,13 @@ def test_a_flood_of_events_does_not_stall_the_loop(tmp_path):
     async def main():
         jobs = Jobs([sys.executable, str(FAKE_SEARCH), "flood"])
         report = RecordedReport()
-        await jobs.start(Target("/m.py", "Norm"), ServerSettings(data_dir=tmp_path), lambda _: report)
+        job = await jobs.start(Target("/m.py", "Norm"), ServerSettings(data_dir=tmp_path), lambda _: report)
         worst = 0.0
         while not report.ended.is_set():
             before = time.perf_counter()
             await asyncio.sleep(0)
             worst = max(worst, time.perf_counter() - before)
+        await job.exited
         return report, worst
 
     report, worst = asyncio.run(main())

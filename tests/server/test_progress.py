@@ -106,6 +106,18 @@ def test_no_report_follows_the_end_and_the_token_is_forgotten():
     assert server.shown == ["AdaExplore: Norm: cancelled"]
 
 
+def test_an_update_after_the_end_is_not_sent():
+    async def main():
+        server = RecordedServer(at_once)
+        report = WorkDoneReport(server, "Norm")
+        await asyncio.sleep(0.3)  # the next report would be due
+        await report.end(CANCELLED)
+        report.update(JobState(2, 3))
+        return server
+
+    assert kinds(asyncio.run(main())) == ["begin", "end"]
+
+
 def test_an_answer_that_comes_with_the_end_still_gives_both():
     async def main():
         server = RecordedServer(late)

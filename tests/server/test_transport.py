@@ -38,9 +38,19 @@ def test_only_messages_reach_the_output_and_each_is_whole(options):
     assert all(len(set(message)) == 1 for message in messages)
 
 
-def test_a_message_larger_than_the_pipe_is_written_whole():
+def test_a_message_is_written_whole_where_the_system_takes_a_part(monkeypatch):
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:3]))
     reading, writing = os.pipe()
-    os.set_blocking(writing, True)
+    FdWriter(writing).write(b"0123456789")
+    os.close(writing)
+    with os.fdopen(reading, "rb") as file:
+        assert file.read() == b"0123456789"
+
+
+def test_a_full_pipe_is_waited_for():
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)  # as some editors leave it
     received = []
 
     def receive():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adaexplore.codegen.kernel import Emission
-from adaexplore.codegen.lowering import LoweredGraph
+from adaexplore.codegen.lowering.context import LoweredGraph
 from adaexplore.codegen.naming import Names
 from adaexplore.codegen.operators import HELPER_PARAMETERS, HELPERS
 from adaexplore.codegen.partition import Group, GroupKind
@@ -34,11 +34,13 @@ class Emitted:
     """``rms_norm_forward``: takes the module and forward's arguments."""
     conditions: tuple[str, ...]
     """On sizes; where they do not hold the original must run."""
+    call_conditions: tuple[str, ...]
+    """The same on forward's arguments and on ``module``."""
 
 
-def new_emission(task: Task, lowered: LoweredGraph, *, allow_tf32: bool) -> Emission:
+def new_emission(task: Task, lowered: LoweredGraph, *, allow_tf32: bool, n_processors: int) -> Emission:
     """Give the context for one candidate's kernels."""
-    return Emission(task, lowered, Names(task, lowered), snake_case(task.class_name), allow_tf32)
+    return Emission(task, lowered, Names(task, lowered), snake_case(task.class_name), allow_tf32, n_processors)
 
 
 def emit(emission: Emission, groups: Sequence[Group], choices: Sequence[Choice]) -> Emitted:
@@ -59,7 +61,8 @@ def emit(emission: Emission, groups: Sequence[Group], choices: Sequence[Choice])
     function = f"{emission.prefix}_forward"
     parts = ["import torch\nimport triton\nimport triton.language as tl", *_helpers(emission), *kernels]
     parts.append(_forward(emission, function, launches))
-    return Emitted("\n\n\n".join(parts) + "\n", function, tuple(dict.fromkeys(emission.conditions)))
+    conditions = (tuple(dict.fromkeys(c)) for c in (emission.conditions, emission.call_conditions))
+    return Emitted("\n\n\n".join(parts) + "\n", function, *conditions)
 
 
 def _suffixes(emission: Emission, groups: Sequence[Group]) -> list[str]:
@@ -124,7 +127,9 @@ def _forward(emission: Emission, function: str, launches: Sequence[str]) -> str:
     for value in emission.lowered.values.values():
         if isinstance(value, Input) and value.source.kind is not InputKind.ARGUMENT and value.name in read:
             lines.append(f"    {emission.names[value.name]} = module.{value.source.source}")
-    lines += [f"    {line}" for line in launches]
+    imports = dict.fromkeys(line.strip() for line in launches if line.strip().startswith("from "))
+    lines[2:2] = [*(f"    {line}" for line in imports), *([""] if imports else [])]
+    lines += [f"    {line}" for line in launches if line.strip() not in imports]
     names = [emission.names[o] for o in emission.lowered.outputs]
     result = {
         "tensor": names[0],

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from adaexplore.codegen.lowering import LoweredGraph
+from adaexplore.codegen.lowering.context import LoweredGraph
 from adaexplore.codegen.naming import Names
 from adaexplore.codegen.operators import ZERO_KEEPING
 from adaexplore.codegen.partition import Group
@@ -31,9 +31,13 @@ class Emission:
     prefix: str
     """Snake case of the class: every name that the source defines starts with it."""
     allow_tf32: bool
+    n_processors: int
+    """Streaming multiprocessors of the GPU that schedules are made for."""
     helpers: set[str] = field(default_factory=set)
     conditions: list[str] = field(default_factory=list)
     """Python conditions on sizes (symbols) under which the source holds, for the guard."""
+    call_conditions: list[str] = field(default_factory=list)
+    """The same on forward's arguments and on ``module``: alignment."""
 
     def attribute_for(self, literal: Literal, line: int | None) -> str | None:
         """Give the module attribute that ``literal`` was read from, where the source line says so."""
@@ -261,20 +265,25 @@ class KernelWriter:
 
     # -- the result
 
-    def finish(self, docstring: Sequence[str], grid: str, options: Sequence[str]) -> KernelText:
-        """Put signature, docstring and body together, and write the launch."""
-        parameters = dict(sorted(self._parameters.items(), key=lambda item: _rank(item[0])))
-        signature = [*parameters, *(f"{name}: tl.constexpr" for name in self._constexprs)]
+    def kernel(self, docstring: Sequence[str]) -> str:
+        """Put signature, docstring and body together."""
+        signature = [*self._ordered(), *(f"{name}: tl.constexpr" for name in self._constexprs)]
         head = f"def {self.name}({', '.join(signature)}):"
         if len(head) > _LINE:
             head = "\n".join([f"def {self.name}(", *(f"    {s}," for s in signature), "):"])
         first, *rest = docstring
         doc = [f'    """{first}"""'] if not rest else [f'    """{first}', "", *(f"    {r}" for r in rest), '    """']
-        kernel = "\n".join(["@triton.jit", head, *doc, *self.lines])
-        arguments = [p.argument for p in parameters.values()]
-        keywords = [f"{n}={p.argument}" for n, p in self._constexprs.items()]
-        launch = [f"{self.name}[{grid}](", *_wrapped(arguments), *_wrapped([*keywords, *options]), ")"]
-        return KernelText(kernel, tuple(launch))
+        return "\n".join(["@triton.jit", head, *doc, *self.lines])
+
+    def launch(self, grid: str, options: Sequence[str], instead: Mapping[str, str] | None = None) -> tuple[str, ...]:
+        """Write a launch; ``instead`` gives other arguments for some parameters."""
+        given = {n: p.argument for n, p in (*self._ordered().items(), *self._constexprs.items())} | dict(instead or {})
+        arguments = [given[n] for n in self._ordered()]
+        keywords = [f"{n}={given[n]}" for n in self._constexprs]
+        return (f"{self.name}[{grid}](", *_wrapped(arguments), *_wrapped([*keywords, *options]), ")")
+
+    def _ordered(self) -> dict[str, _Parameter]:
+        return dict(sorted(self._parameters.items(), key=lambda item: _rank(item[0])))
 
 
 def _rank(parameter: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 
-from adaexplore.codegen.lowering import LoweredGraph
+from adaexplore.codegen.lowering.context import LoweredGraph
 from adaexplore.codegen.values import Input
 from adaexplore.model.task import InputKind, Task
 
@@ -25,9 +25,9 @@ class Names:
         self._by_value: dict[str, str] = {}
         inputs = [v for v in lowered.values.values() if isinstance(v, Input)]
         leaves = [v.source.source.rsplit(".", 1)[-1] for v in inputs]
-        for value, leaf in zip(inputs, leaves, strict=True):
-            unique = leaves.count(leaf) == 1 or value.source.kind is InputKind.ARGUMENT
-            self._by_value[value.name] = self._free(leaf if unique else value.source.source.replace(".", "_"))
+        for entry, leaf in zip(inputs, leaves, strict=True):
+            unique = leaves.count(leaf) == 1 or entry.source.kind is InputKind.ARGUMENT
+            self._by_value[entry.name] = self._free(leaf if unique else entry.source.source.replace(".", "_"))
         last_on_line: dict[int, str] = {}
         for value in lowered.values.values():
             if value.line is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from adaexplore.codegen.lowering import LoweredGraph
+from adaexplore.codegen.lowering.context import LoweredGraph
 from adaexplore.codegen.values import Input, Matmul, Pointwise, Primitive, Reduce, View, operands_of
 from adaexplore.model.task import Dim, Ref
 

@@ -206,6 +206,8 @@ class Environment:
     driver: str = ""
     capability: str = ""
     """``9.0``"""
+    n_processors: int = 0
+    """Streaming multiprocessors."""
 
 
 @dataclass(frozen=True, slots=True)

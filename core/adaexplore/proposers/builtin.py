@@ -23,6 +23,8 @@ from adaexplore.model.identity import candidate_id
 from adaexplore.model.task import Task
 from adaexplore.search.proposal import Proposal
 
+H100_PROCESSORS = 132
+"""Streaming multiprocessors of an H100 SXM or H200: what schedules are made for where there is no GPU."""
 _NO_KERNEL = (GroupKind.VIEW, GroupKind.LIBRARY)
 
 
@@ -39,15 +41,21 @@ class _Plan:
 class BuiltinProposer:
     """Proposes from the captured graph.
 
+    Args:
+        task: What to propose for.
+        allow_tf32: Whether fp32 products may use TF32 under the task's policy.
+        n_processors: Streaming multiprocessors of the GPU; 0 where there is none.
+
     Raises:
         UnsupportedOperatorError: At construction, where an operator has no family.
     """
 
     name: ClassVar[str] = "builtin"
 
-    def __init__(self, task: Task, *, allow_tf32: bool) -> None:
+    def __init__(self, task: Task, *, allow_tf32: bool, n_processors: int = 0) -> None:
         self._task = task
         self._allow_tf32 = allow_tf32
+        self._n_processors = n_processors or H100_PROCESSORS
         self._lowered = lower_task(task)
         self._groups = partition(self._lowered)
         self._plans = tuple(self._enumerate_plans())
@@ -76,7 +84,7 @@ class BuiltinProposer:
             yield plan
 
     def _emission(self) -> Emission:
-        return new_emission(self._task, self._lowered, allow_tf32=self._allow_tf32)
+        return new_emission(self._task, self._lowered, allow_tf32=self._allow_tf32, n_processors=self._n_processors)
 
     def _structures(self, group: Group) -> tuple[str, ...]:
         if group.kind in _NO_KERNEL:
@@ -166,6 +174,7 @@ class BuiltinProposer:
                 "schedules": schedules,
                 "function": emitted.function,
                 "conditions": list(emitted.conditions),
+                "call_conditions": list(emitted.call_conditions),
             },
             summary="; ".join(parts),
         )

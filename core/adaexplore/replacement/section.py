@@ -24,9 +24,12 @@ def render_code(task: Task, candidate: Candidate) -> str:
     It needs the sidecar's header above it, and nothing else.
     """
     prefix = snake_case(task.class_name)
-    conditions = candidate.params.get("conditions", [])
-    assert isinstance(conditions, (list, tuple))
-    guard = render_guard(task.graph, prefix, [str(c) for c in conditions])
+    conditions: list[str] = []
+    for key in ("conditions", "call_conditions"):
+        given = candidate.params.get(key, [])
+        assert isinstance(given, (list, tuple))
+        conditions += map(str, given)
+    guard = render_guard(task.graph, prefix, conditions)
     return "\n\n\n".join([_without_imports(candidate.source), guard, _decorator(task, prefix)]) + "\n"
 
 

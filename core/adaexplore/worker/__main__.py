@@ -50,6 +50,7 @@ class _Session:
             "gpu": torch.cuda.get_device_name() if cuda else "",
             "driver": _driver_version() if cuda else "",
             "capability": ".".join(map(str, torch.cuda.get_device_capability())) if cuda else "",
+            "n_processors": torch.cuda.get_device_properties().multi_processor_count if cuda else 0,
         }
         return {"environment": environment, "missing": _missing(environment, interpreted=self.interpreted)}
 
@@ -151,7 +152,7 @@ def _driver_version() -> str:
     return version if isinstance(version, str) else version.decode()
 
 
-def _missing(environment: dict[str, str], *, interpreted: bool) -> str:
+def _missing(environment: dict[str, Any], *, interpreted: bool) -> str:
     """Say in one sentence what this interpreter lacks; empty where nothing is."""
     if _version(environment["torch"]) < (2, 6):
         return f"torch {environment['torch']} is too old: install torch 2.6 or newer there"

@@ -162,9 +162,7 @@ class Comparison:
                 exact = [e.double() if e.is_floating_point() else e for e in eager]
         return eager, exact
 
-    def _check(
-        self, trial: str, results: list[torch.Tensor], reference: _Reference, *, tally: bool = True
-    ) -> None:
+    def _check(self, trial: str, results: list[torch.Tensor], reference: _Reference, *, tally: bool = True) -> None:
         eager, exact = reference
         if len(results) != len(eager):
             raise _wrong(trial, f"it returns {len(results)} outputs, the module {len(eager)}")
@@ -204,7 +202,9 @@ class Comparison:
     def _compare_modules(self, trial: str, target: nn.Module, drawn: dict[str, torch.Tensor]) -> None:
         results = self._call(trial, lambda a: target(**a), {**drawn, **self.literals})
         reference = self._reference(drawn)
-        self._check(trial, results, reference, tally=False)  # the original may have run: these are not the kernel's errors
+        self._check(
+            trial, results, reference, tally=False
+        )  # the original may have run: these are not the kernel's errors
         for z, b in zip(results, reference[0], strict=True):
             if _real_strides(z) != _real_strides(b):
                 raise _wrong(trial, f"strides {z.stride()} instead of {b.stride()}")

@@ -44,7 +44,7 @@ def device_target() -> str:
 def _resources(name: str, compiled: Any, target: str | None) -> dict[str, Any]:
     metadata = compiled.metadata
     if target:
-        registers, spills = registers_and_spills(metadata.name)
+        registers, spills = registers_and_spills(compiled)
     else:
         registers, spills = getattr(compiled, "n_regs", None), getattr(compiled, "n_spills", None)
     return {

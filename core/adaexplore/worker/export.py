@@ -264,7 +264,7 @@ def export_graph(instance: Instance) -> dict[str, Any]:
         program, watch = _export(instance, arguments)
         relations = _relations(program)
         program = program.run_decompositions(_decompositions())
-    except Exception as error:  # noqa: BLE001 - the user's code runs inside
+    except Exception as error:
         raise _refuse(instance, error) from error
     if watch.unwatchable:
         path, kind = next(iter(watch.unwatchable.items()))

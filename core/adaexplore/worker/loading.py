@@ -176,7 +176,7 @@ def _guarded(what: str, path: Path, action: Callable[[], Any]) -> Any:
         return action()
     except Refusal:
         raise
-    except Exception as error:  # noqa: BLE001 - the user's code may raise anything
+    except Exception as error:
         raise Refusal(Fault.NOT_INSTANTIABLE, describe_error(error, str(path)), what=what) from error
 
 

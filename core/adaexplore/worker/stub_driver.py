@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -106,6 +108,7 @@ class _Launcher:
 
 
 _PTXAS_LOGS: dict[str, tuple[int | None, int | None]] = {}
+"""Registers and spilled bytes by kernel name, of the present candidate."""
 
 
 @contextlib.contextmanager
@@ -117,6 +120,7 @@ def compiling_for(target: str) -> Iterator[None]:
     previous = getattr(driver, slot)
     driver.set_active(StubDriver(parse_target(target)))
     log = io.StringIO()
+    _PTXAS_LOGS.clear()
     try:
         with _ptxas_log(), contextlib.redirect_stdout(log):
             yield
@@ -150,6 +154,19 @@ def _read_log(text: str) -> None:
             _PTXAS_LOGS[name[1]] = (int(registers[1]), spilled)
 
 
-def registers_and_spills(kernel: str) -> tuple[int | None, int | None]:
-    """Give registers a thread and spilled bytes of a kernel compiled in this process, where they are known."""
-    return _PTXAS_LOGS.get(kernel, (None, None))
+def registers_and_spills(compiled: Any) -> tuple[int | None, int | None]:
+    """Give registers a thread and spilled bytes of a kernel; spills are unknown where Triton's cache had the kernel."""
+    name = compiled.metadata.name
+    if name in _PTXAS_LOGS:
+        return _PTXAS_LOGS[name]
+    tool = getattr(getattr(getattr(triton, "knobs", None), "nvidia", None), "cuobjdump", None)
+    cubin = compiled.asm.get("cubin")
+    if tool is None or cubin is None:
+        return None, None
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        command = [tool.path, "--dump-resource-usage", file.name]
+        text = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30).stdout
+    registers = re.search(r"REG:(\d+)", text)
+    return (int(registers[1]) if registers else None), None

@@ -129,7 +129,7 @@ def watching(module: nn.Module, user_module: ModuleType) -> Iterator[Watch]:
             watch.codes[frame.f_code] = frame.f_globals
 
     previous = sys.getprofile()
-    nn.Module.__getattribute__ = spy  # type: ignore[method-assign]
+    nn.Module.__getattribute__ = spy
     sys.setprofile(profile)
     try:
         yield watch
@@ -138,4 +138,4 @@ def watching(module: nn.Module, user_module: ModuleType) -> Iterator[Watch]:
         if original is None:
             del nn.Module.__getattribute__
         else:
-            nn.Module.__getattribute__ = original  # type: ignore[method-assign]
+            nn.Module.__getattribute__ = original

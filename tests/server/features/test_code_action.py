@@ -139,6 +139,7 @@ def test_reverting_removes_the_line_and_the_sidecar(make):
     assert (line.edits[0].range.start.line, line.edits[0].range.end.line, line.edits[0].new_text) == (5, 6, "")
     assert line.text_document.version == 3
     assert (delete.kind, delete.uri) == ("delete", SIDECAR_URI)
+    assert delete.options.ignore_if_not_exists
     _, emptied = reversion(document, module, sidecar, can_delete=False).document_changes
     assert emptied.edits[0].new_text == ""
 

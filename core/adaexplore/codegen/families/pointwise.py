@@ -55,11 +55,10 @@ class PointwiseFamily:
         docstring = [
             f"One block of {names_of(emission, group.outputs)}; replaces {line_range(emission, group.members)}."
         ]
-        text = writer.finish(
-            docstring, f"(triton.cdiv(n_elements, {schedule['block']}),)", [f"num_warps={schedule['num_warps']}"]
-        )
         setup.append(f"n_elements = {emission.product(shape)}")
-        return KernelText(text.kernel, (*setup, *text.launch))
+        grid = f"(triton.cdiv(n_elements, {schedule['block']}),)"
+        launch = writer.launch(grid, [f"num_warps={schedule['num_warps']}"])
+        return KernelText(writer.kernel(docstring), (*setup, *launch))
 
 
 def _patterns(emission: Emission, group: Group) -> list[tuple[bool, ...]]:
@@ -100,7 +99,7 @@ def _load(writer: KernelWriter, name: str, dims: Sequence[Sequence[int]], shape:
 def _index(writer: KernelWriter, own: tuple[Dim, ...], dims: Sequence[Sequence[int]], shape: tuple[Dim, ...]) -> str:
     """Give the offset in a contiguous tensor of shape ``own`` that is repeated to ``shape``."""
     padded = (1,) * (len(shape) - len(own)) + own
-    terms = []
+    terms: list[str] = []
     own_stride: list[str] = []
     after: list[str] = []
     for position in range(len(dims) - 1, -1, -1):

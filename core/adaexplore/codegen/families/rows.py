@@ -72,8 +72,8 @@ class RowsFamily:
         setup.append(f"n_rows = {n_rows}")
         what = "One row" if rows == 1 else f"{rows} rows"
         docstring = [f"{what} of {names_of(emission, group.outputs)}; replaces {line_range(emission, group.members)}."]
-        text = writer.finish(docstring, grid, [f"num_warps={schedule['num_warps']}"])
-        return KernelText(text.kernel, (*setup, *text.launch))
+        launch = writer.launch(grid, [f"num_warps={schedule['num_warps']}"])
+        return KernelText(writer.kernel(docstring), (*setup, *launch))
 
 
 @dataclass(slots=True)
@@ -83,6 +83,8 @@ class _Tile:
     writer: KernelWriter
     group: Group
     rows_per_program: int
+    eviction: str = ""
+    """What the cache is told of full loads: rows that are read again should stay, those read for the last time go."""
 
     @property
     def emission(self) -> Emission:
@@ -269,6 +271,7 @@ def _emit_loop(tile: _Tile, block: int) -> None:
     writer, group = tile.writer, tile.group
     levels = _levels(tile)
     tile.declare_rows()
+    tile.eviction = "evict_last"
     for name in group.inputs:
         if group.forms[name] not in _WIDE:
             tile.load(name)
@@ -281,16 +284,22 @@ def _emit_loop(tile: _Tile, block: int) -> None:
         reductions = [v for m in group.members if isinstance(v := tile.value(m), Reduce) and levels[m] == level + 1]
         if reductions:
             _emit_pass(tile, reductions)
-    outputs = [o for o in group.outputs if group.forms[o] is Form.FULL]
-    if outputs:
-        _open_pass(tile, outputs)
-        for output in outputs:
-            tile.store(output)
-        writer.indent -= 1
-    for output in group.outputs:
-        if group.forms[output] is not Form.FULL:
-            tile.store(output)
+    _store_passes(tile)
     writer.constant("BLOCK", str(block))
+
+
+def _store_passes(tile: _Tile) -> None:
+    """Compute and store the wide outputs in a last pass, then store one value a row of the others."""
+    wide = [o for o in tile.group.outputs if tile.group.forms[o] is Form.FULL]
+    if wide:
+        tile.eviction = "evict_first"
+        _open_pass(tile, wide)
+        for output in wide:
+            tile.store(output)
+        tile.writer.indent -= 1
+    for output in tile.group.outputs:
+        if output not in wide:
+            tile.store(output)
 
 
 def _open_pass(tile: _Tile, targets: list[str]) -> None:
