@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcInternalError
+from pygls.exceptions import FeatureNotificationError, JsonRpcInternalError
 from pygls.lsp.server import LanguageServer
 
 from adaexplore import __version__
@@ -55,8 +55,8 @@ class AdaExploreServer(LanguageServer):
 
     def report_server_error(self, error: Exception, source: ServerErrors) -> None:
         """Log what has no reply of its own; pygls logged the rest, and nothing pops up."""
-        if isinstance(error, JsonRpcInternalError) and error.data:
-            logger.error("%s\n%s", error, "".join(error.data.get("traceback", ())))
+        if source is FeatureNotificationError and isinstance(error, JsonRpcInternalError):
+            logger.error("%s\n%s", error, "".join((error.data or {}).get("traceback", ())))
 
 
 def create_server(search_command: Sequence[str] = SEARCH_COMMAND) -> AdaExploreServer:

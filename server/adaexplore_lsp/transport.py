@@ -27,6 +27,7 @@ class FdWriter:
     """
 
     def __init__(self, fd: int) -> None:
+        os.set_blocking(fd, True)
         self._fd = fd
         self._lock = threading.Lock()
 
