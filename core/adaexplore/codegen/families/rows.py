@@ -48,6 +48,7 @@ class RowsFamily:
         return (
             Choice("rows_per_program", powers_of_two(1, most_rows), rows),
             Choice("num_warps", (1, 2, 4, 8, 16), warps),
+            Choice("keep_inputs", (0, 1), 1),
         )
 
     def describe(self, structure: str, schedule: Schedule) -> str:
@@ -55,12 +56,14 @@ class RowsFamily:
         if structure == "loop":
             return f"rows in blocks of {schedule['block']}, {schedule['num_warps']} warps"
         rows = schedule["rows_per_program"]
-        return f"{'one row' if rows == 1 else f'{rows} rows'} a program, {schedule['num_warps']} warps"
+        kept = ", inputs kept in L2" if schedule["keep_inputs"] else ""
+        return f"{'one row' if rows == 1 else f'{rows} rows'} a program, {schedule['num_warps']} warps{kept}"
 
     def emit(self, emission: Emission, group: Group, structure: str, schedule: Schedule, suffix: str) -> KernelText:
         """Write the kernel."""
         writer = KernelWriter(emission, group, suffix)
-        tile = _Tile(writer, group, schedule.get("rows_per_program", 1))
+        eviction = "evict_last" if schedule.get("keep_inputs") else ""
+        tile = _Tile(writer, group, schedule.get("rows_per_program", 1), eviction)
         if structure == "loop":
             _emit_loop(tile, schedule["block"])
         else:
@@ -84,7 +87,8 @@ class _Tile:
     group: Group
     rows_per_program: int
     eviction: str = ""
-    """What the cache is told of full loads: rows that are read again should stay, those read for the last time go."""
+    """What L2 is told of full loads. ``loop``: rows that are read again stay, those read for the last time go.
+    ``block``: inputs that stay push out what was written before, which must go to memory anyhow (1 % on an H200)."""
 
     @property
     def emission(self) -> Emission:
