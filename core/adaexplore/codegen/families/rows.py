@@ -135,9 +135,9 @@ class _Tile:
         if form is Form.SCALAR:
             return f"tl.load({pointer})"
         if form is Form.FULL:
-            return (
-                f"tl.load({pointer} + {self.row} * {self._row_stride(value)} + {self.cols}, mask=mask, other={other})"
-            )
+            place = f"{pointer} + {self.row} * {self._row_stride(value)} + {self.cols}"
+            policy = f', eviction_policy="{self.eviction}"' if self.eviction else ""
+            return f"tl.load({place}, mask=mask, other={other}{policy})"
         if form is Form.COLUMN:
             shape = "" if self.rows_per_program == 1 else "[None, :]"
             return f"tl.load({pointer} + cols, mask=cols < n_cols, other={other}){shape}"
