@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from lsprotocol import types
 
 from adaexplore.capture.workload import describe_workload
@@ -132,4 +134,5 @@ def _workload(situation: Situation) -> str:
     workload = situation.workload
     if isinstance(workload, AdaExploreError):
         return f"{workload}." + (f"\n\n{workload.hint}" if workload.hint else "")
-    return f"Shapes: {describe_workload(workload)}"
+    text = re.sub(r"\w+=\w+\[[^\]]*\]", r"`\g<0>`", describe_workload(workload))  # Markdown reads f32[8] as a link
+    return f"Shapes: {text}"

@@ -31,7 +31,7 @@ def hover(make):
 def test_a_module_that_was_not_optimized(hover):
     assert hover() == (
         "**AdaExplore** · not optimized yet\n\n"
-        "Shapes: x=f32[8, 64], built with dim=64: shapes in the # adaexplore: comment, line 5"
+        "Shapes: `x=f32[8, 64]`, built with dim=64: shapes in the # adaexplore: comment, line 5"
     )
 
 
