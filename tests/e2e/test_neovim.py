@@ -233,7 +233,7 @@ def test_the_main_job(start_editor, model):
     editor.command(CLASS_LINE + 5, "optimize")
     end = editor.progress_end(SEARCH_SECONDS)
     assert "verified, not measured: no GPU" in end["message"] or "faster than eager" in end["message"]
-    assert "Shapes: x=f32[6, 64], residual=f32[6, 64]" in editor.hover(CLASS_LINE)
+    assert "Shapes: `x=f32[6, 64]`, `residual=f32[6, 64]`" in editor.hover(CLASS_LINE)
     assert editor.titles(CLASS_LINE)[0].startswith("Insert Triton kernel (")
 
     editor.command(CLASS_LINE, "insert")
