@@ -19,6 +19,10 @@ test *arguments:
 gpu *arguments:
     pytest -m gpu {{arguments}}
 
+# Optimize modules of ordinary size on this machine's GPU, and print the README's table.
+bench *arguments:
+    python tests/gpu/bench.py {{arguments}}
+
 # Write the documents that come from code.
 gen:
     python tests/repo/generate.py
