@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import traceback
-from typing import Any
+from typing import IO, Any
 
 from adaexplore.worker.messages import Fault, Request
 
@@ -100,6 +100,10 @@ class _Session:
         from adaexplore.worker.compare import Comparison
         from adaexplore.worker.precision import error_factor, policy_flags
 
+        if self.interpreted:
+            from adaexplore.worker.interpreter import interpret_as_a_gpu_would
+
+            interpret_as_a_gpu_would()
         graph = message["graph"] | {"replaced_dtype": self.replaced_dtype}
         with policy_flags(self.policy):
             comparison = Comparison(
@@ -209,9 +213,18 @@ def _internal(message: dict[str, Any], error: BaseException) -> dict[str, Any]:
     return {"id": message["id"], "ok": False, "fault": Fault.INTERNAL, "message": text}
 
 
-def _read_requests(requests: queue.Queue[dict[str, Any]]) -> None:
+def _take_standard_input() -> IO[str]:
+    """Give the requests' stream; from now on, whoever reads standard input finds it empty."""
+    stream = os.fdopen(os.dup(0), encoding="utf-8")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return stream
+
+
+def _read_requests(stream: IO[str], requests: queue.Queue[dict[str, Any]]) -> None:
     """Queue requests; when the parent goes away, end this process at once, whatever it is doing."""
-    for line in sys.stdin:
+    for line in stream:
         requests.put(json.loads(line))
     os.killpg(os.getpgid(0), signal.SIGKILL) if os.getpgid(0) == os.getpid() else os._exit(1)
 
@@ -221,7 +234,7 @@ def main(reply_fd: int) -> None:
     os.dup2(2, 1)  # what the user's code prints is no reply
     replies = os.fdopen(reply_fd, "w", encoding="utf-8")
     requests: queue.Queue[dict[str, Any]] = queue.Queue()
-    threading.Thread(target=_read_requests, args=(requests,), daemon=True).start()
+    threading.Thread(target=_read_requests, args=(_take_standard_input(), requests), daemon=True).start()
     session = _Session()
     while True:
         reply = _reply(session, requests.get())

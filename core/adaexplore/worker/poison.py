@@ -18,6 +18,11 @@ def _poison(dtype: torch.dtype) -> float | int:
     return float("nan") if dtype.is_floating_point else 77
 
 
+def is_poison(tensor: torch.Tensor) -> torch.Tensor:
+    """Tell where a tensor holds what was there before anything was written."""
+    return tensor.isnan() if tensor.dtype.is_floating_point else tensor == _poison(tensor.dtype)
+
+
 class PoisonedMemory(TorchDispatchMode):
     """While active, fresh tensors are full of NaN (integers: 77) and stand between guards of the same."""
 
@@ -37,7 +42,6 @@ class PoisonedMemory(TorchDispatchMode):
         """Tell whether any guard was written to."""
         for base in self._guarded:
             for guard in (base[:_GUARD_ELEMENTS], base[-_GUARD_ELEMENTS:]):
-                untouched = guard.isnan() if guard.dtype.is_floating_point else guard == 77
-                if not bool(untouched.all()):
+                if not bool(is_poison(guard).all()):
                     return True
         return False

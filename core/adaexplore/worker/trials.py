@@ -18,13 +18,14 @@ class Trial:
     """One set of inputs.
 
     ``sizes`` gives each symbol's value; None: the workload's own. ``new_weights``: parameters and buffers are changed
-    in place before.
+    in place before. ``same_memory``: the values are written into the tensors of the trial before.
     """
 
     name: str
     transform: Callable[[torch.Tensor], torch.Tensor]
     sizes: dict[str, int] | None
     new_weights: bool
+    same_memory: bool = False
 
 
 def _as_given(x: torch.Tensor) -> torch.Tensor:
@@ -90,7 +91,7 @@ def make_trials(symbols: list[dict[str, Any]], relations: list[str], *, small: b
     few = _sizes(symbols, _PRIMES, allowed)
     own = few if small else None
     yield Trial("as given", _as_given, own, new_weights=False)
-    yield Trial("new weights, as given", _as_given, own, new_weights=True)
+    yield Trial("new weights, as given", _as_given, own, new_weights=True, same_memory=True)
     yield Trial("exact zeros and ties", _ties, _sizes(symbols, _ODD, allowed), new_weights=True)
     yield Trial("tiny", _tiny, few, new_weights=True)
     yield Trial("NaN and Inf", _non_finite, few, new_weights=False)
