@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import queue
-import signal
 import sys
 import threading
 import traceback
@@ -223,10 +222,10 @@ def _take_standard_input() -> IO[str]:
 
 
 def _read_requests(stream: IO[str], requests: queue.Queue[dict[str, Any]]) -> None:
-    """Queue requests; when the parent goes away, end this process at once, whatever it is doing."""
+    """Queue requests; when the parent goes away, end this process at once."""
     for line in stream:
         requests.put(json.loads(line))
-    os.killpg(os.getpgid(0), signal.SIGKILL) if os.getpgid(0) == os.getpid() else os._exit(1)
+    os._exit(1)
 
 
 def main(reply_fd: int) -> None:

@@ -1,25 +1,42 @@
 """Start a worker in any interpreter: put this package, and nothing else of ours, in reach of it.
 
-Run as a script. The package's folder may sit in a ``site-packages`` full of libraries whose versions would clash with
-the user's, so it is loaded by its place and never put on ``sys.path``.
+Run as a script: ``bootstrap.py REPLY_FD LIFE_FD``. The package's folder may sit in a ``site-packages`` full of
+libraries whose versions would clash with the user's, so it is loaded by its place and never put on ``sys.path``. This
+file must run in Python 3.6, too, so that one that is too old can say so.
 """
 
-import ctypes
 import importlib.util
+import json
 import os
 import signal
 import sys
 
-PR_SET_PDEATHSIG = 1
-"""Linux ``prctl(2)``: the signal this process gets when its parent dies."""
+OLDEST_PYTHON = (3, 11)
 
 
-def _die_with_parent() -> None:
-    if sys.platform != "linux":
+def _end_group_with_parent(life_fd: int) -> None:
+    """Leave a small process in this group that kills the group when the parent goes away.
+
+    The parent alone holds the other end of ``life_fd`` and never writes to it. This works whatever the worker is busy
+    with (a loop in C that holds the interpreter's lock), and reaches its children, too: ptxas, compile workers.
+    """
+    if os.fork():
+        os.close(life_fd)
         return
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(sys.argv[1]):  # the parent died before the call
-        os._exit(1)
+    os.dup2(life_fd, 0)
+    os.closerange(1, max(life_fd, 64) + 1)  # an open end of the reply's pipe would hide the worker's death
+    os.read(0, 1)
+    os.killpg(0, signal.SIGKILL)
+
+
+def _refuse_old_python(reply_fd: int) -> None:
+    if sys.version_info[:2] >= OLDEST_PYTHON:
+        return
+    own, oldest = (".".join(map(str, version)) for version in (sys.version_info[:2], OLDEST_PYTHON))
+    message = f"Python {own} is too old: choose an interpreter with Python {oldest} or newer"
+    reply = {"id": json.loads(sys.stdin.readline())["id"], "ok": False, "fault": "environment", "message": message}
+    os.write(reply_fd, (json.dumps(reply) + "\n").encode())
+    sys.exit(1)
 
 
 def _load_package() -> None:
@@ -35,9 +52,10 @@ def _load_package() -> None:
 
 
 if __name__ == "__main__":
-    _die_with_parent()
+    _end_group_with_parent(int(sys.argv[2]))
+    _refuse_old_python(int(sys.argv[1]))
     sys.path.pop(0)  # the script's folder: its file names must not shadow the user's modules
     _load_package()
     from adaexplore.worker.__main__ import main
 
-    main(reply_fd=int(sys.argv[2]))
+    main(reply_fd=int(sys.argv[1]))

@@ -50,6 +50,8 @@ class WorkerClient:
         self._process: subprocess.Popen[bytes] | None = None
         self._replies: IO[bytes] | None = None
         self._buffer = b""
+        self._life: int | None = None
+        self._log_start = 0
         self._opening: dict[str, Any] | None = None
 
     @property
@@ -71,7 +73,8 @@ class WorkerClient:
         try:
             reply = self._ask(Request.HELLO, {}, START_SECONDS)
         except (WorkerCrashedError, WorkerTimeoutError) as error:
-            raise WorkerStartError(python=self._python, reason=f"{error}; {self.log_tail()}") from error
+            reason = f"it does not start: {error.details.get('reason') or error}"
+            raise WorkerStartError(python=self._python, reason=reason, hint=_choose_python()) from error
         if not reply["ok"]:
             raise WorkerStartError(python=self._python, reason=reply["message"], hint=_choose_python())
         if reply["missing"]:
@@ -109,13 +112,16 @@ class WorkerClient:
         process, self._process = self._process, None
         if process is None:
             return
-        for sending in (process.stdin, self._replies):
-            if sending is not None:
-                with contextlib.suppress(OSError):
-                    sending.close()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        for stream in (process.stdin, self._replies):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        if self._life is not None:
+            os.close(self._life)
+        self._life = None
         self._replies = None
         self._buffer = b""
 
@@ -126,39 +132,57 @@ class WorkerClient:
         self.kill()
 
     def log_tail(self) -> str:
-        """Give the end of what the worker printed, on one line."""
+        """Give the end of what the present worker printed, on one line."""
         try:
-            text = self._log.read_text(encoding="utf-8", errors="replace")
+            with self._log.open("rb") as log:
+                log.seek(max(self._log_start, log.seek(0, os.SEEK_END) - _LOG_TAIL))
+                text = log.read().decode(errors="replace")
         except OSError:
             return ""
-        return " ".join(text[-_LOG_TAIL:].split())
+        return " ".join(text.split())
 
     # -- the process
 
     def _start(self) -> subprocess.Popen[bytes]:
         extra = {"TRITON_INTERPRET": "1"} if self._interpret else {}
+        log = self._open_log()
         reading, writing = os.pipe()
-        self._log.parent.mkdir(parents=True, exist_ok=True)
+        living, life = os.pipe()
         try:
-            with self._log.open("ab") as log:
-                process = subprocess.Popen(
-                    [self._python, str(_BOOTSTRAP), str(os.getpid()), str(writing)],
-                    stdin=subprocess.PIPE,
-                    stdout=log,
-                    stderr=log,
-                    pass_fds=(writing,),
-                    env=worker_environment(extra),
-                    start_new_session=True,
-                )
+            process = subprocess.Popen(
+                [self._python, str(_BOOTSTRAP), str(writing), str(living)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                pass_fds=(writing, living),
+                env=worker_environment(extra),
+                start_new_session=True,
+            )
         except OSError as error:
             os.close(reading)
+            os.close(life)
             raise WorkerStartError(
                 python=self._python, reason=error.strerror or str(error), hint=_choose_python()
             ) from error
         finally:
+            log.close()
             os.close(writing)
+            os.close(living)
         self._process, self._replies, self._buffer = process, os.fdopen(reading, "rb", buffering=0), b""
+        self._life = life
         return process
+
+    def _open_log(self) -> IO[bytes]:
+        try:
+            self._log.parent.mkdir(parents=True, exist_ok=True)
+            log = self._log.open("ab")
+        except OSError as error:
+            raise WorkerError(
+                reason=f"cannot write the worker's log {self._log}: {error.strerror}",
+                hint="Free space or choose another folder with ADAEXPLORE_DATA_DIR.",
+            ) from error
+        self._log_start = log.tell()
+        return log
 
     def _ask(self, request: Request, arguments: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         process = self._process or self._start()
@@ -217,7 +241,9 @@ class WorkerClient:
             code = self._process.wait(timeout=1.0)
         except subprocess.TimeoutExpired:
             return "it closed its pipe"
-        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}; {self.log_tail()}"
+        if code < 0:
+            return f"signal {signal.Signals(-code).name}"
+        return "; ".join(filter(None, (f"exit code {code}", self.log_tail())))
 
 
 def _choose_python() -> str:
