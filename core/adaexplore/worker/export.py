@@ -22,6 +22,7 @@ _DECOMPOSED_TOO = ("_softmax", "_log_softmax", "logsumexp", "mish", "softplus", 
                    "hardsigmoid", "addcmul", "addcdiv", "lerp", "linalg_vector_norm", "std", "std_mean",
                    "_fused_rms_norm", "logaddexp", "square")  # fmt: skip
 _SIZE_EXPRESSION = re.compile(r"[\w\s*+\-/()]+")
+_SYMBOL = re.compile(r"\b[su]\d+\b")
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 
@@ -275,17 +276,20 @@ def export_graph(instance: Instance) -> dict[str, Any]:
     reader = _Reader(instance, program, arguments)
     inputs = reader.inputs()
     outputs, structure = reader.outputs()
+    symbols = reader.symbols(inputs)
+    known = {s["name"] for s in symbols}
     return {
         "inputs": inputs,
         "operators": reader.operators(),
         "outputs": outputs,
         "output_structure": structure,
-        "symbols": reader.symbols(inputs),
+        "symbols": symbols,
         "parameters": _parameters(instance, arguments),
         "reads": [{"path": path, "value": value, "how": how} for path, (how, value) in watch.attributes.items()],
         "submodules": [[path, qualified_name(type(m))] for path, m in instance.module.named_modules() if path],
         "globals_read": [{"path": name, "value": value} for name, value in watch.constants().items()],
-        "size_relations": relations,
+        # A relation may be about a stride: layouts are the guard's business.
+        "size_relations": [r for r in relations if known.issuperset(_SYMBOL.findall(r))],
     }
 
 
