@@ -93,17 +93,17 @@ def _view(emission: Emission, group: Group) -> list[str]:
     value = emission.lowered.values[group.members[0]]
     assert isinstance(value, View)
     shape = ", ".join(emission.size(d) for d in value.shape)
-    return [f"{emission.names[value.name]} = {emission.names[value.operand]}.reshape({shape})"]
+    return [f"{emission.names[value.name]} = {emission.names.outside(value.operand)}.reshape({shape})"]
 
 
 def _library(emission: Emission, group: Group) -> list[str]:
     product = emission.lowered.values[group.members[0]]
     assert isinstance(product, Matmul)
-    left, right = emission.names[product.left], emission.names[product.right]
+    left, right = emission.names.outside(product.left), emission.names.outside(product.right)
     result = emission.names[group.members[-1]]
     lines = []
     if len(group.members) > 1:
-        bias = emission.names[next(n for n in group.inputs if n not in (product.left, product.right))]
+        bias = emission.names.outside(next(n for n in group.inputs if n not in (product.left, product.right)))
         lines.append(f"{result} = torch.nn.functional.linear({left}, {right}, {bias})")
     elif product.right_is_transposed:
         lines.append(f"{result} = torch.nn.functional.linear({left}, {right})")
@@ -123,6 +123,7 @@ def _forward(emission: Emission, function: str, launches: Sequence[str]) -> str:
     kinds = {g.kind for v in emission.lowered.values.values() if isinstance(v, Input) for g in [v.source]}
     what = "its weights are read from ``module`` at each call" if InputKind.PARAMETER in kinds else "it has no weights"
     lines.append(f'    """Compute what ``{emission.task.class_name}.forward`` does; {what}."""')
+    lines += [f"    {name} = {argument}" for name, argument in emission.names.renamed.items()]
     read = {o for v in emission.lowered.values.values() for o in _reads(v)} | set(emission.lowered.outputs)
     for value in emission.lowered.values.values():
         if isinstance(value, Input) and value.source.kind is not InputKind.ARGUMENT and value.name in read:
@@ -130,7 +131,7 @@ def _forward(emission: Emission, function: str, launches: Sequence[str]) -> str:
     imports = dict.fromkeys(line.strip() for line in launches if line.strip().startswith("from "))
     lines[2:2] = [*(f"    {line}" for line in imports), *([""] if imports else [])]
     lines += [f"    {line}" for line in launches if line.strip() not in imports]
-    names = [emission.names[o] for o in emission.lowered.outputs]
+    names = [emission.names.outside(o) for o in emission.lowered.outputs]
     result = {
         "tensor": names[0],
         "tuple": f"({', '.join(names)},)" if len(names) == 1 else ", ".join(names),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from adaexplore.codegen.lowering.context import LoweredGraph
 from adaexplore.codegen.naming import Names
 from adaexplore.codegen.operators import ZERO_KEEPING
-from adaexplore.codegen.partition import Group
+from adaexplore.codegen.partition import Form, Group, GroupKind
 from adaexplore.codegen.values import Count, Input, Operand, Pointwise, Primitive, Reduce, View
 from adaexplore.model.task import Dim, Literal, Ref, Task
 
@@ -59,7 +59,7 @@ class Emission:
         if isinstance(dim, int):
             return str(dim)
         for symbol in self.task.graph.symbols:
-            dim = re.sub(rf"\b{symbol.name}\b", f"{self.names[symbol.input]}.shape[{symbol.dim}]", dim)
+            dim = re.sub(rf"\b{symbol.name}\b", f"{self.names.outside(symbol.input)}.shape[{symbol.dim}]", dim)
         return dim
 
     def product(self, dims: Sequence[Dim]) -> str:
@@ -157,8 +157,9 @@ class KernelWriter:
 
     def pointer(self, value: str, argument: str | None = None) -> str:
         """Declare the pointer to a tensor; gives its name."""
-        name = f"{self.emission.names[value]}_ptr"
-        self._parameters.setdefault(name, _Parameter(argument or self.emission.names[value], False))
+        outside = self.emission.names.outside(value)
+        name = f"{outside}_ptr"
+        self._parameters.setdefault(name, _Parameter(argument or outside, False))
         return name
 
     def argument(self, name: str, argument: str) -> str:
@@ -199,20 +200,30 @@ class KernelWriter:
         """Give the text that stands for a value computed before."""
         return self._inlined.get(name, self.emission.names[name])
 
-    def operand(self, operand: Operand, line: int | None, count: str) -> str:
-        """Give the text of an operand; ``count`` names the number of reduced elements."""
+    def operand(self, operand: Operand, line: int | None) -> str:
+        """Give the text of an operand."""
         if isinstance(operand, Ref):
             return self.reference(operand.name)
         if isinstance(operand, Count):
-            return f"({count} - {operand.minus})" if operand.minus else count
+            return self._count(operand)
         path = self.emission.attribute_for(operand, line)
         if path is not None:
             return self.constant(path.replace(".", "_"), f"module.{path}")
         return literal_text(operand)
 
-    def expression(self, value: Pointwise, count: str) -> str:
+    def _count(self, count: Count) -> str:
+        rows = self.group.kind is GroupKind.ROWS and self.group.space.inner == count.dims
+        n = self.size("n_cols" if rows else "n_reduced", count.dims)
+        if not count.minus:
+            return n
+        if all(isinstance(d, int) for d in count.dims):
+            return f"({n} - {count.minus})" if self.emission.hint(count.dims) >= count.minus else "0"
+        # what was reduced has one element at least
+        return f"({n} - 1)" if count.minus == 1 else f"tl.maximum({n} - {count.minus}, 0)"
+
+    def expression(self, value: Pointwise) -> str:
         """Fill the value's template."""
-        texts = [self.operand(o, value.line, count) for o in value.operands]
+        texts = [self.operand(o, value.line) for o in value.operands]
         if value.template == "{0}":
             return texts[0]
         return filled(self.helpers_in(value.template), texts)
@@ -310,12 +321,14 @@ def line_range(emission: Emission, members: Sequence[str]) -> str:
     return f"line {lines[0]} of {file}" if len(lines) == 1 else f"lines {lines[0]}-{lines[-1]} of {file}"
 
 
-def zero_where_padded(emission: Emission, name: str) -> bool:
-    """Tell whether lanes beyond the row are zero: loads fill with zero, and these operators keep it."""
+def zero_where_padded(emission: Emission, group: Group, name: str) -> bool:
+    """Tell whether lanes beyond the row are zero: loads along it fill with zero, and these operators keep it."""
     value = emission.lowered.values[name]
+    if name not in group.members:
+        return group.forms[name] in (Form.FULL, Form.COLUMN, Form.PARTIAL)
     if not isinstance(value, Pointwise):
-        return isinstance(value, Input)
-    keeps: Callable[[Operand], bool] = lambda o: isinstance(o, Ref) and zero_where_padded(emission, o.name)  # noqa: E731
+        return False
+    keeps: Callable[[Operand], bool] = lambda o: isinstance(o, Ref) and zero_where_padded(emission, group, o.name)  # noqa: E731
     operands = value.operands
     if value.template in ("{0} + {1}", "{0} - {1}", "{0}", "{0} * {0}", "{0} * {0} * {0}"):
         return all(keeps(o) for o in operands)

@@ -10,24 +10,41 @@ from adaexplore.codegen.values import Input
 from adaexplore.model.task import InputKind, Task
 
 _ASSIGNMENT = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*(?::[^=]+)?(?:[+\-*/]?=)(?!=)")
-_RESERVED = frozenset(keyword.kwlist) | {
-    "acc", "cols", "k", "ks", "mask", "module", "n_cols", "n_elements", "n_rows", "offsets", "out_ptr", "outs", "pid",
-    "range", "row", "rows", "start", "tl", "torch", "triton",
+_OUTSIDE = frozenset(keyword.kwlist) | {
+    "TensorDescriptor", "float", "min", "module", "n_elements", "n_ins", "n_outs", "n_rows", "n_waves", "split",
+    "tiles_down", "tl", "torch", "triton",
 }  # fmt: skip
+"""What the launching function uses itself."""
+_INSIDE = _OUTSIDE | {
+    "cols", "first_m", "first_out", "group_size", "in_row", "k", "ks", "last_out", "mask", "n_cols", "n_tiles_m",
+    "n_tiles_n", "offsets", "outs", "range", "row", "rows", "start", "start_m", "start_n", "tile",
+}  # fmt: skip
+"""What kernels use themselves."""
 _LABELS = {"pow": "power", "sum": "total", "max": "largest", "min": "smallest", "where": "chosen", "to_copy": "value"}
 
 
 class Names:
-    """A valid, unique identifier for each value."""
+    """A valid, unique identifier for each value.
+
+    The same inside a kernel and in the function that launches it, but for arguments: outside they have the name that
+    forward's signature gives them, whatever it is.
+    """
 
     def __init__(self, task: Task, lowered: LoweredGraph) -> None:
-        self._taken: set[str] = set(_RESERVED)
+        self._taken: set[str] = {parameter.name for parameter in task.graph.parameters}
         self._by_value: dict[str, str] = {}
+        self._outside: dict[str, str] = {}
+        self.renamed: dict[str, str] = {}
+        """Arguments under another name in the launching function: their name there → forward's."""
         inputs = [v for v in lowered.values.values() if isinstance(v, Input)]
         leaves = [v.source.source.rsplit(".", 1)[-1] for v in inputs]
         for entry, leaf in zip(inputs, leaves, strict=True):
-            unique = leaves.count(leaf) == 1 or entry.source.kind is InputKind.ARGUMENT
-            self._by_value[entry.name] = self._free(leaf if unique else entry.source.source.replace(".", "_"))
+            if entry.source.kind is InputKind.ARGUMENT:
+                self._name_argument(entry)
+            else:
+                self._by_value[entry.name] = self._free(
+                    leaf if leaves.count(leaf) == 1 else entry.source.source.replace(".", "_")
+                )
         last_on_line: dict[int, str] = {}
         for value in lowered.values.values():
             if value.line is not None:
@@ -44,8 +61,21 @@ class Names:
                     wanted = "out"
             self._by_value[value.name] = self._free(wanted)
 
+    def _name_argument(self, entry: Input) -> None:
+        name = entry.source.source
+        self._by_value[entry.name] = name if name not in _INSIDE else self._free(name)
+        self._outside[entry.name] = name if name not in _OUTSIDE else self._by_value[entry.name]
+        if name in _OUTSIDE:
+            self.renamed[self._outside[entry.name]] = name
+
+    def outside(self, value: str) -> str:
+        """Give the name of a value in the launching function."""
+        return self._outside.get(value, self._by_value[value])
+
     def _free(self, wanted: str) -> str:
         wanted = re.sub(r"\W", "_", wanted)
+        if wanted in _INSIDE or wanted[:1].isdigit():
+            wanted = f"value_{wanted}" if wanted[:1].isdigit() else f"{wanted}_value"
         name, count = wanted, 1
         while name in self._taken:
             count += 1

@@ -47,7 +47,7 @@ POINTWISE: Mapping[str, str] = {
     "relu": "tl.where({0} < 0, 0.0, {0})",
     "rsqrt": "tl.rsqrt({0})",
     "sigmoid": "tl.sigmoid({0})",
-    "sign": "tl.where({0} > 0, 1.0, tl.where({0} < 0, -1.0, {0} * 0.0))",
+    "sign": "tl.where({0} > 0, 1.0, tl.where({0} < 0, -1.0, 0.0))",
     "silu": "{0} * tl.sigmoid({0})",
     "sin": "tl.sin({0})",
     "sqrt": "tl.sqrt({0})",
@@ -60,6 +60,11 @@ POINTWISE: Mapping[str, str] = {
 ZERO_KEEPING = frozenset({"abs", "neg", "sqrt", "relu", "silu", "sign", "sin", "tanh", "erf", "expm1", "log1p"})
 """Operators that map zero to zero: padding that is zero stays zero."""
 
+FLOAT_ONLY = frozenset({
+    "cos", "erf", "exp", "exp2", "expm1", "log", "log1p", "log2", "rsqrt", "sigmoid", "sin", "sqrt", "tanh",
+})  # fmt: skip
+"""Operators that Triton has for floats alone; eager converts integers first."""
+
 HELPERS: Mapping[str, tuple[str, ...]] = {
     "tanh": (
         '"""tanh that is exact for small x too; tl has none, and 2 * sigmoid(2 * x) - 1 cancels."""',
@@ -68,6 +73,21 @@ HELPERS: Mapping[str, tuple[str, ...]] = {
         "decay = tl.exp(-2 * tl.abs(x))",
         "ratio = (1 - decay) / (1 + decay)",
         "return tl.where(tl.abs(x) < 0.25, series, tl.where(x < 0, -ratio, ratio))",
+    ),
+    "tanh_double": (
+        '"""tanh in float64, by an exact exp(x) - 1 (Kahan\'s correction)."""',
+        "doubled = -2 * tl.abs(x)",
+        "power = tl.exp(doubled)",
+        "exact = (power - 1) * (doubled / tl.log(power))",
+        "less = tl.where(power == 1, doubled, tl.where(power - 1 == -1, power - 1, exact))",
+        "return tl.where(x < 0, less / (2 + less), -less / (2 + less))",
+    ),
+    "expm1_double": (
+        '"""exp(x) - 1 in float64 that is exact for small x too (Kahan\'s correction)."""',
+        "power = tl.exp(x)",
+        "exact = (power - 1) * (x / tl.log(power))",
+        "plain = (power - 1 == -1) | (power == float('inf'))",
+        "return tl.where(power == 1, x, tl.where(plain, power - 1, exact))",
     ),
     "log1p": (
         '"""log(1 + x) that is exact for small x too (Kahan\'s correction)."""',
@@ -85,4 +105,4 @@ HELPERS: Mapping[str, tuple[str, ...]] = {
 }
 """Bodies of ``@triton.jit`` helpers; ``max`` and ``min`` combine two values in a reduction that keeps NaN."""
 
-HELPER_PARAMETERS: Mapping[str, str] = {"tanh": "x", "log1p": "x", "expm1": "x", "max": "a, b", "min": "a, b"}
+HELPER_PARAMETERS: Mapping[str, str] = {name: "a, b" if name in ("max", "min") else "x" for name in HELPERS}

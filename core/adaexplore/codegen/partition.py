@@ -107,6 +107,7 @@ _BY_ROW = (Form.ROW, Form.PARTIAL_ROW, Form.SCALAR)
 
 
 def _join(forms: list[Form]) -> Form:
+    """Give the form of what is computed from values of these forms, where its shape does not tell."""
     if all(f is Form.SCALAR for f in forms):
         return Form.SCALAR
     if all(f in (Form.FLAT_ROW, Form.SCALAR) for f in forms):
@@ -144,11 +145,14 @@ class _Open:
         names = [o.name for o in value.operands if isinstance(o, Ref)]
         if not names:
             return (Form.SCALAR, {}) if all(d == 1 for d in value.shape) else None
-        found = self._aligned(names) or self._flat(names, value)
+        found = self._aligned(names)
+        own = classify(value.shape, self.space) if found is not None else None
+        if found is None:
+            found = self._flat(names, value)
         if found is None:
             return None
-        form = _join([found[n] for n in names])
-        return form, found
+        # A scalar may be the one row there is; a value of fewer dimensions than the space's one is a flat row.
+        return (own if own not in (None, Form.SCALAR) else _join([found[n] for n in names])), found
 
     def _form_of_view(self, value: View) -> tuple[Form, dict[str, Form]] | None:
         form = self.forms.get(value.operand)
@@ -262,9 +266,6 @@ def _open_group(lowered: LoweredGraph, value: Primitive) -> _Open:
     return group
 
 
-_STORABLE = (Form.FULL, Form.ROW, Form.FLAT_ROW)
-
-
 def _close(lowered: LoweredGraph, group: _Open, users: dict[str, list[str]]) -> Group:
     members = set(group.members)
     outputs = tuple(m for m in group.members if m in lowered.outputs or any(user not in members for user in users[m]))
@@ -277,14 +278,14 @@ def _close(lowered: LoweredGraph, group: _Open, users: dict[str, list[str]]) -> 
 
 
 def _unstorable(lowered: LoweredGraph, group: Group) -> str | None:
-    for name in group.outputs:
-        if group.kind is GroupKind.POINTWISE and lowered.values[name].shape != group.space.full:
-            return name
-        if group.kind in (GroupKind.ROWS, GroupKind.MATMUL) and group.forms[name] not in _STORABLE:
-            return name
-        if group.kind is GroupKind.MATMUL and group.forms[name] is not Form.FULL:
-            return name
-    return None
+    """Give an output that the group's kernel cannot write: a value that is repeated in the space."""
+    space = group.space
+    storable = {Form.FULL: space.full}
+    if group.kind is GroupKind.ROWS:
+        storable |= {Form.ROW: space.outer + (1,) * len(space.inner), Form.FLAT_ROW: space.outer}
+    if group.kind in (GroupKind.VIEW, GroupKind.LIBRARY):
+        return None
+    return next((n for n in group.outputs if storable.get(group.forms[n]) != lowered.values[n].shape), None)
 
 
 def partition(lowered: LoweredGraph) -> tuple[Group, ...]:

@@ -9,8 +9,10 @@ from adaexplore.model.task import Dim, GraphInput, Literal, Ref
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """An operand that stands for the number of reduced elements, less ``minus``."""
+    """An operand that stands for the number of reduced elements, less ``minus``; zero at least."""
 
+    dims: tuple[Dim, ...]
+    """The reduced dimensions."""
     minus: int = 0
 
 

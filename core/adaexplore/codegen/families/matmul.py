@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from adaexplore.codegen.families.indexing import outer_index
 from adaexplore.codegen.families.pointwise import allocation, names_of
 from adaexplore.codegen.kernel import HALF_TYPES, Emission, KernelText, KernelWriter, line_range, upcast
 from adaexplore.codegen.partition import Form, Group, GroupKind
@@ -114,7 +115,7 @@ class _Plan:
     @property
     def matrix(self) -> str:
         """The left operand as a matrix: its outer dimensions become one."""
-        name = self.emission.names[self.left.name]
+        name = self.emission.names.outside(self.left.name)
         return name if _matrix(self.emission, self.left) == name else f"{name}_rows"
 
 
@@ -135,7 +136,7 @@ def _can_describe(emission: Emission, product: Matmul) -> bool:
 
 def _matrix(emission: Emission, value: Primitive) -> str:
     """Give the left operand as a matrix: its outer dimensions become one."""
-    name = emission.names[value.name]
+    name = emission.names.outside(value.name)
     if isinstance(value, Input) and not value.source.contiguous:
         name += ".contiguous()"
     return name if len(value.shape) == 2 else f"{name}.view(-1, n_ins)"
@@ -144,7 +145,7 @@ def _matrix(emission: Emission, value: Primitive) -> str:
 def _declare(plan: _Plan) -> list[str]:
     """Declare the kernel's parameters; gives what the launching function computes before."""
     writer, emission, left, right = plan.writer, plan.emission, plan.left, plan.right
-    left_name, right_name = emission.names[left.name], emission.names[right.name]
+    left_name, right_name = emission.names.outside(left.name), emission.names.outside(right.name)
     inner = plan.group.space.inner[0]
     setup = [
         f"n_rows = {emission.product(plan.group.space.outer)}",
@@ -190,7 +191,7 @@ def _alignments(plan: _Plan) -> list[str]:
 
 
 def _descriptors(plan: _Plan, schedule: Schedule) -> list[str]:
-    names = [plan.emission.names[v.name] for v in (plan.left, plan.right)]
+    names = [plan.emission.names.outside(v.name) for v in (plan.left, plan.right)]
     blocks = [f"[{schedule[b]}, {schedule['block_k']}]" for b in ("block_m", "block_n")]
     return [
         "from triton.tools.tensor_descriptor import TensorDescriptor",
@@ -269,7 +270,7 @@ def _write_product(writer: KernelWriter, product: Matmul, route: str, described:
     emission = writer.emission
     precision = f', input_precision="{route}"' if route else ""
     acc = emission.names[product.name]
-    left, right = emission.names[product.left], emission.names[product.right]
+    left, right = emission.names.outside(product.left), emission.names.outside(product.right)
     writer.comment_source(product.line)
     if described:
         writer.line(f"{acc} = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)")
@@ -312,6 +313,12 @@ def _load_tile(writer: KernelWriter, group: Group, name: str) -> None:
         text = f"tl.load({pointer} + outs, mask=outs < n_outs, other={other})[None, :]"
     elif form in (Form.ROW, Form.FLAT_ROW):
         text = f"tl.load({pointer} + rows, mask=rows < n_rows, other={other})[:, None]"
+    elif form is Form.PARTIAL_ROW:
+        index = outer_index(writer, value, group.space, "rows")
+        text = f"tl.load({pointer} + {index}, mask=rows < n_rows, other={other})[:, None]"
+    elif form is Form.PARTIAL:
+        index = outer_index(writer, value, group.space, "rows.to(tl.int64)")
+        text = f"tl.load({pointer} + {index}[:, None] * n_outs + outs[None, :], mask=mask, other={other})"
     else:
         text = f"tl.load({pointer} + offsets, mask=mask, other={other})"
     writer.line(f"{emission.names[name]} = {text}{upcast(value.dtype)}")
@@ -327,6 +334,6 @@ def _write_epilogue(writer: KernelWriter, group: Group, product: Matmul, last: s
     for member in group.members[1:]:
         value = emission.lowered.values[member]
         assert isinstance(value, Pointwise)
-        writer.assign(value, writer.expression(value, "n_outs"))
+        writer.assign(value, writer.expression(value))
     for output in group.outputs:
         writer.line(f"tl.store({writer.pointer(output)} + offsets, {writer.reference(output)}, mask=mask)")

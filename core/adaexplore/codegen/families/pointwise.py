@@ -43,7 +43,7 @@ class PointwiseFamily:
         for member in group.members:
             value = emission.lowered.values[member]
             assert isinstance(value, Pointwise)
-            writer.assign(value, writer.expression(value, "n_elements"))
+            writer.assign(value, writer.expression(value))
         setup = []
         for output in group.outputs:
             value = emission.lowered.values[output]
@@ -126,7 +126,7 @@ def _times(factors: Sequence[str]) -> str:
 def contiguous(emission: Emission, name: str) -> str:
     """Give the argument for a tensor that the kernel reads as contiguous."""
     source = getattr(emission.lowered.values[name], "source", None)
-    text = emission.names[name]
+    text = emission.names.outside(name)
     return f"{text}.contiguous()" if source is not None and source.kind == "argument" else text
 
 
@@ -138,13 +138,12 @@ def allocation(emission: Emission, output: str) -> str:
     inputs = [(entry.name, emission.lowered.values[entry.name]) for entry in entries]
     alike = next((n for n, v in inputs if v.dtype == value.dtype), None)
     same = next((n for n, v in inputs if v.shape == value.shape), None)
-    any_input = emission.names[alike or inputs[0][0]]
-    shape = f"{emission.names[same]}.shape" if same else f"({''.join(f'{emission.size(d)}, ' for d in value.shape)})"
-    if not same and len(value.shape) > 1:
-        shape = shape.removesuffix(", )") + ")"
-    elif not same and len(value.shape) == 1:
-        shape = shape.removesuffix(" )") + ")"
-    dtype = f"{emission.names[alike]}.dtype" if alike else f"torch.{value.dtype}"
+    any_input = emission.names.outside(alike or inputs[0][0])
+    sizes = [emission.size(d) for d in value.shape]
+    shape = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+    if same is not None:
+        shape = f"{emission.names.outside(same)}.shape"
+    dtype = f"{emission.names.outside(alike)}.dtype" if alike else f"torch.{value.dtype}"
     return f"{emission.names[output]} = torch.empty({shape}, dtype={dtype}, device={any_input}.device)"
 
 

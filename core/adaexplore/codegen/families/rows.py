@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from adaexplore.codegen.families.indexing import outer_index
 from adaexplore.codegen.families.pointwise import allocation, names_of
 from adaexplore.codegen.kernel import Emission, KernelText, KernelWriter, line_range, upcast, zero_where_padded
 from adaexplore.codegen.partition import Form, Group, GroupKind
 from adaexplore.codegen.schedule import Choice, Schedule, next_power_of_two, powers_of_two
 from adaexplore.codegen.values import Input, Pointwise, Primitive, Reduce, View, operands_of
-from adaexplore.model.task import Dim
 
 LARGEST_BLOCK = 32768
 """Elements of a row held in registers by one program: 64 a thread at 16 warps."""
@@ -150,31 +150,13 @@ class _Tile:
 
     def _row_stride(self, value: Primitive) -> str:
         """Matrices may have padded rows; anything else is contiguous."""
-        name = self.emission.names[value.name]
+        name = self.emission.names.outside(value.name)
         if isinstance(value, Input) and len(value.shape) == 2 and len(self.group.space.inner) == 1:
             return self.writer.argument(f"{name}_row_stride", f"{_argument(self.emission, value)}.stride(0)")
         return "n_cols"
 
     def _outer_index(self, value: Primitive) -> str:
-        """Give the row of a tensor that is repeated along some outer dimensions."""
-        outer = self.group.space.outer
-        rank = len(outer) + len(self.group.space.inner)
-        padded = (1,) * (rank - len(value.shape)) + value.shape
-        terms: list[str] = []
-        own: list[str] = []
-        after: list[str] = []
-        for position in range(len(outer) - 1, -1, -1):
-            size = self._outer_size(position, outer[position])
-            if padded[position] != 1:
-                index = self.row if not after else f"{self.row} // ({' * '.join(after)})"
-                index = f"({index}) % {size}" if position else f"({index})"
-                terms.insert(0, index if not own else f"{index} * ({' * '.join(own)})")
-                own.append(size)
-            after.append(size)
-        return f"({' + '.join(terms)})"
-
-    def _outer_size(self, position: int, dim: Dim) -> str:
-        return self.writer.size(f"outer_size_{position}", [dim])
+        return outer_index(self.writer, value, self.group.space, self.row)
 
     def assign(self, value: Primitive, *, may_inline: bool = True) -> None:
         """Write a pointwise value, or let a view stand for what it views."""
@@ -182,14 +164,14 @@ class _Tile:
             text = self.writer.reference(value.operand)
         else:
             assert isinstance(value, Pointwise)
-            text = self.writer.expression(value, "n_cols")
+            text = self.writer.expression(value)
         self.writer.assign(value, text, may_inline=may_inline)
 
     def masked(self, value: Reduce) -> str:
         """Give the reduced values with the neutral element beyond the row."""
         text = self.writer.reference(value.operand)
         if value.kind in ("sum", "mean"):
-            if zero_where_padded(self.emission, value.operand):
+            if zero_where_padded(self.emission, self.group, value.operand):
                 return text
             return f"tl.where(mask, {text}, 0.0)"
         neutral = "-float('inf')" if value.kind == "max" else "float('inf')"
@@ -217,7 +199,7 @@ class _Tile:
 
 def _argument(emission: Emission, value: Primitive) -> str:
     """Give the tensor to pass: what was strided in the workload is made contiguous first."""
-    name = emission.names[value.name]
+    name = emission.names.outside(value.name)
     return f"{name}.contiguous()" if isinstance(value, Input) and not value.source.contiguous else name
 
 

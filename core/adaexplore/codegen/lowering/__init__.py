@@ -12,12 +12,12 @@ from adaexplore.codegen.lowering.pointwise import (
     lower_clamp,
     lower_copy,
     lower_expand,
+    lower_full,
     lower_gelu,
     lower_hardtanh,
     lower_leaky_relu,
     lower_pow,
     lower_rsub,
-    lower_scalar,
     lower_table,
     lower_template,
     lower_view,
@@ -45,7 +45,8 @@ _SPECIAL: dict[str, Callable[[Context], None]] = {
     "contiguous": lower_view,
     "detach": lower_view,
     "expand": lower_expand,
-    "full": lower_scalar,
+    "full": lower_full,
+    "full_like": lower_full,
     "gelu": lower_gelu,
     "hardtanh": lower_hardtanh,
     "layer_norm": lower_layer_norm,
@@ -58,7 +59,7 @@ _SPECIAL: dict[str, Callable[[Context], None]] = {
     "reshape": lower_view,
     "rms_norm": lower_rms_norm,
     "rsub": lower_rsub,
-    "scalar_tensor": lower_scalar,
+    "scalar_tensor": lower_full,
     "squeeze": lower_view,
     "sum": lower_reduction("sum"),
     "unsqueeze": lower_view,
@@ -100,7 +101,7 @@ def lower(graph: Graph, path: str) -> LoweredGraph:
         lowered.values[entry.name] = Input(entry.name, entry.shape, entry.dtype, None, entry.source, entry)
     for op in graph.operators:
         try:
-            _lower_operator(Context(op, lowered.values))
+            _lower_operator(Context(op, lowered.values, op.name in graph.outputs))
         except Unsupported as reason:
             raise UnsupportedOperatorError(
                 path=path, line=op.line or "?", operator=op.target, reason=str(reason),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from adaexplore.codegen.lowering.context import FLOATS, Context, Unsupported, operand
-from adaexplore.codegen.operators import POINTWISE
-from adaexplore.codegen.values import Count, Operand, View
+from adaexplore.codegen.lowering.context import FLOATS, HALVES, Context, Unsupported, operand
+from adaexplore.codegen.operators import FLOAT_ONLY, POINTWISE
+from adaexplore.codegen.values import Count, Input, Operand, View
 from adaexplore.model.task import Ref
 
 
@@ -25,7 +25,24 @@ def lower_table(ctx: Context, label: str) -> None:
     if label == "div" and all(isinstance(o, (int, float)) or _is_integer(ctx, o) for o in operands):
         ctx.pointwise("{0}.to(tl.float32) / {1}", *operands)
         return
+    if label in FLOAT_ONLY:
+        operands = [_converted(ctx, o, "float32") if _is_integer(ctx, o) else o for o in operands]
+    if label in ("add", "sub", "mul") and ctx.op.dtype not in FLOATS:
+        if ctx.op.dtype == "bool":
+            label = {"add": "bitwise_or", "mul": "bitwise_and"}[label]
+        else:
+            operands = [_converted(ctx, o, ctx.op.dtype) if _is_bool(ctx, o) else o for o in operands]
     ctx.pointwise(label, *operands)
+
+
+def _converted(ctx: Context, operand: Operand, dtype: str) -> Operand:
+    assert isinstance(operand, Ref)
+    shape = ctx.values[operand.name].shape
+    return ctx.pointwise(f"{{0}}.to(tl.{dtype})", operand, suffix=f"_{operand.name}", shape=shape, dtype=dtype)
+
+
+def _is_bool(ctx: Context, operand: Operand) -> bool:
+    return isinstance(operand, Ref) and ctx.values[operand.name].dtype == "bool"
 
 
 def _is_integer(ctx: Context, operand: Operand) -> bool:
@@ -92,23 +109,26 @@ def lower_copy(ctx: Context) -> None:
     source, target = ctx.values[x.name].dtype, ctx.op.dtype
     if target == "bool":
         ctx.pointwise("{0} != 0", x)
-    elif target in FLOATS and source in FLOATS and target != "float64":
-        ctx.pointwise("{0}", x)  # sums and products stay in fp32: no rounding in between
+    elif target in HALVES and target not in _input_dtypes(ctx):
+        ctx.pointwise(f"{{0}}.to(tl.{target}).to(tl.float32)", x)  # asked for, whatever comes in
+    elif target in (*HALVES, "float32") and source in (*HALVES, "float32"):
+        ctx.pointwise("{0}", x)  # halves are computed in fp32: no rounding in between
     else:
-        ctx.pointwise("{0}.to(tl." + {"bool": "int1"}.get(target, _compute_dtype(target)) + ")", x)
+        ctx.pointwise(f"{{0}}.to(tl.{'float32' if target in HALVES else target})", x)
 
 
-def _compute_dtype(dtype: str) -> str:
-    return "float32" if dtype in ("float16", "bfloat16") else dtype
+def _input_dtypes(ctx: Context) -> set[str]:
+    return {v.dtype for v in ctx.values.values() if isinstance(v, Input)}
 
 
-def lower_scalar(ctx: Context) -> None:
-    """Lower ``scalar``."""
+def lower_full(ctx: Context) -> None:
+    """Lower ``full``, ``full_like`` and ``scalar_tensor``: one value, repeated."""
     position = 0 if ctx.op.target.startswith("aten.scalar_tensor") else 1
     value = operand(ctx.op.args[position])
-    if isinstance(value, Ref) or any(d != 1 for d in ctx.op.shape):
-        raise Unsupported("of more than one element")
-    ctx.pointwise("{0}", value)
+    if ctx.op.shape == ():
+        ctx.pointwise("{0}", value)
+    else:
+        ctx.pointwise("{0}", ctx.pointwise("{0}", value, suffix="_value", shape=()))
 
 
 def lower_view(ctx: Context) -> None:
@@ -122,9 +142,9 @@ def lower_view(ctx: Context) -> None:
 
 
 def lower_expand(ctx: Context) -> None:
-    """Lower ``expand``."""
-    if ctx.op.shape != ctx.shape_of(ctx.op.args[0]):
-        raise Unsupported("its result is read as a tensor of its own")
+    """Lower ``expand``: whoever reads its result reads the operand, repeated."""
+    if ctx.is_output and ctx.op.shape != ctx.shape_of(ctx.op.args[0]):
+        raise Unsupported("as an output: its elements share memory")
     ctx.pointwise("{0}", operand(ctx.op.args[0]))
 
 

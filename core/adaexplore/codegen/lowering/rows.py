@@ -64,13 +64,15 @@ def lower_var(ctx: Context) -> None:
     x = ctx.op.args[0]
     assert isinstance(x, Ref)
     n_dims = _last_dims(ctx, ctx.argument(1, "dim"))
+    if n_dims == 0:
+        raise Unsupported("of a scalar")
     correction = ctx.op.kwargs.get("correction", 1)
     correction = 1 if correction is None else correction
     if not isinstance(correction, (int, float)) or int(correction) != correction:
         raise Unsupported(f"with correction {correction}")
     _, square = _centred(ctx, x, n_dims)
     total = _reduce(ctx, "sum", square, n_dims, keepdim=bool(ctx.op.kwargs.get("keepdim", False)), suffix="_total")
-    ctx.pointwise("{0} / {1}", total, Count(int(correction)))
+    ctx.pointwise("{0} / {1}", total, Count(ctx.shape_of(x)[-n_dims:], int(correction)))
 
 
 def _affine(ctx: Context, normal: Ref, weight: Argument, bias: Argument) -> None:
