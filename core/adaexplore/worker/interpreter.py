@@ -30,8 +30,8 @@ def _without_nan(builder: Any) -> None:
 def _poison_masked_lanes(builder: Any) -> None:
     load = builder.create_masked_load
 
-    def create_masked_load(self: Any, ptrs: Any, mask: Any, other: Any, *options: Any) -> Any:
-        loaded = load(self, ptrs, mask, other, *options)
+    def create_masked_load(self: Any, ptrs: Any, mask: Any, other: Any, *options: Any, **named: Any) -> Any:
+        loaded = load(self, ptrs, mask, other, *options, **named)
         if other is None and np.issubdtype(loaded.data.dtype, np.floating):
             loaded.data = np.where(mask.data, loaded.data, np.array(np.nan, loaded.data.dtype))
         return loaded
