@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from adaexplore.codegen.kernel import Emission
 from adaexplore.codegen.lowering.context import LoweredGraph
-from adaexplore.codegen.naming import Names
+from adaexplore.codegen.naming import Names, access
 from adaexplore.codegen.operators import HELPER_PARAMETERS, HELPERS
 from adaexplore.codegen.partition import Group, GroupKind
 from adaexplore.codegen.registry import family_of
@@ -127,7 +127,7 @@ def _forward(emission: Emission, function: str, launches: Sequence[str]) -> str:
     read = {o for v in emission.lowered.values.values() for o in _reads(v)} | set(emission.lowered.outputs)
     for value in emission.lowered.values.values():
         if isinstance(value, Input) and value.source.kind is not InputKind.ARGUMENT and value.name in read:
-            lines.append(f"    {emission.names[value.name]} = module.{value.source.source}")
+            lines.append(f"    {emission.names[value.name]} = {access(value.source.source)}")
     imports = dict.fromkeys(line.strip() for line in launches if line.strip().startswith("from "))
     lines[2:2] = [*(f"    {line}" for line in imports), *([""] if imports else [])]
     lines += [f"    {line}" for line in launches if line.strip() not in imports]

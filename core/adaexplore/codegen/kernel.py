@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from adaexplore.codegen.lowering.context import LoweredGraph
-from adaexplore.codegen.naming import Names
+from adaexplore.codegen.naming import Names, access
 from adaexplore.codegen.operators import ZERO_KEEPING
 from adaexplore.codegen.partition import Form, Group, GroupKind
 from adaexplore.codegen.values import Count, Input, Operand, Pointwise, Primitive, Reduce, View
@@ -208,7 +208,7 @@ class KernelWriter:
             return self._count(operand)
         path = self.emission.attribute_for(operand, line)
         if path is not None:
-            return self.constant(path.replace(".", "_"), f"module.{path}")
+            return self.constant(path.replace(".", "_"), access(path))
         return literal_text(operand)
 
     def _count(self, count: Count) -> str:

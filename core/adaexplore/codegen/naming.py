@@ -23,6 +23,11 @@ _INSIDE = _OUTSIDE | {
 _LABELS = {"pow": "power", "sum": "total", "max": "largest", "min": "smallest", "where": "chosen", "to_copy": "value"}
 
 
+def access(path: str, root: str = "module") -> str:
+    """Give the expression for a dotted path below a module: ``module.layers[0].weight``."""
+    return root + "".join(f".{part}" if part.isidentifier() else f"[{part}]" for part in path.split("."))
+
+
 class Names:
     """A valid, unique identifier for each value.
 

@@ -7,7 +7,8 @@ which numeric route it takes. A small step moves one schedule parameter of one k
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from adaexplore.codegen.lowering import lower_task
 from adaexplore.codegen.partition import Group, GroupKind, partition, with_library_product
 from adaexplore.codegen.registry import family_of
 from adaexplore.codegen.schedule import defaults
+from adaexplore.errors import CaptureError
 from adaexplore.model.candidate import Candidate, StepKind
 from adaexplore.model.identity import candidate_id
 from adaexplore.model.task import Task
@@ -25,6 +27,8 @@ from adaexplore.search.proposal import Proposal
 
 H100_PROCESSORS = 132
 """Streaming multiprocessors of an H100 SXM or H200: what schedules are made for where there is no GPU."""
+MOST_PLANS = 300
+"""Structures considered for one module; a run tries some tens of candidates."""
 _NO_KERNEL = (GroupKind.VIEW, GroupKind.LIBRARY)
 
 
@@ -38,6 +42,28 @@ class _Plan:
     """For each group after ``library`` was applied; empty where there is no kernel."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One way to do one group of the partition."""
+
+    library: bool
+    structures: tuple[str, ...]
+    """Two where a library product is followed by a kernel."""
+
+
+def _choices(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Give index tuples below ``sizes``: all zero, one index changed, all changed alike, then two and more changed."""
+    yield (0,) * len(sizes)
+    for n_changed in range(1, len(sizes) + 1):
+        for places in itertools.combinations(range(len(sizes)), n_changed):
+            for values in itertools.product(*(range(1, sizes[p]) for p in places)):
+                changed = dict(zip(places, values, strict=True))
+                yield tuple(changed.get(p, 0) for p in range(len(sizes)))
+        if n_changed == 1:
+            for value in range(1, max(sizes, default=0)):
+                yield tuple(min(value, size - 1) for size in sizes)
+
+
 class BuiltinProposer:
     """Proposes from the captured graph.
 
@@ -48,6 +74,7 @@ class BuiltinProposer:
 
     Raises:
         UnsupportedOperatorError: At construction, where an operator has no family.
+        CaptureError: At construction, where there is nothing that a kernel could do.
     """
 
     name: ClassVar[str] = "builtin"
@@ -59,6 +86,10 @@ class BuiltinProposer:
         self._lowered = lower_task(task)
         self._groups = partition(self._lowered)
         self._plans = tuple(self._enumerate_plans())
+        if not self._plans:
+            raise CaptureError(
+                reason=f"{task.class_name} in {task.path} computes nothing: there is nothing to optimize"
+            )
 
     def propose(self, proposal: Proposal) -> Candidate | None:
         """Give a new candidate of the wanted kind, or None."""
@@ -69,19 +100,33 @@ class BuiltinProposer:
     # -- large steps
 
     def _enumerate_plans(self) -> Iterator[_Plan]:
-        """Give all structures, the most promising first: own kernels with each group's best structure."""
-        products = [g for g in self._groups if g.kind is GroupKind.MATMUL]
-        plans: list[tuple[int, int, _Plan]] = []
-        for library in itertools.product((False, True), repeat=len(products)):
-            groups = self._apply(library)
-            if all(g.kind in _NO_KERNEL for g in groups):
-                continue  # nothing of ours would be left
-            options = [self._structures(g) for g in groups]
-            for order, structures in enumerate(itertools.product(*options)):
-                rank = sum(o.index(s) for o, s in zip(options, structures, strict=True)) + sum(library)
-                plans.append((rank, order, _Plan(library, structures)))
-        for _, _, plan in sorted(plans, key=lambda p: p[:2]):
-            yield plan
+        """Give structures, the most promising first: every part at its best, then with one part changed, then two.
+
+        Where a module has many parts, changing all of one kind alike comes before changing two of them, and at most
+        ``MOST_PLANS`` are given: all combinations would be beyond counting.
+        """
+        parts = [self._options(group) for group in self._groups]
+        seen: set[tuple[int, ...]] = set()
+        for choice in itertools.islice(_choices([len(options) for options in parts]), MOST_PLANS):
+            if choice in seen:
+                continue
+            seen.add(choice)
+            chosen = [options[index] for options, index in zip(parts, choice, strict=True)]
+            library = tuple(
+                part.library for group, part in zip(self._groups, chosen, strict=True)
+                if group.kind is GroupKind.MATMUL
+            )  # fmt: skip
+            structures = tuple(itertools.chain.from_iterable(part.structures for part in chosen))
+            if any(structures):  # else nothing of ours would be left
+                yield _Plan(library, structures)
+
+    def _options(self, group: Group) -> list[_Part]:
+        """Give the ways to do one group of the partition: its family's structures, then the library if there is one."""
+        options = [_Part(False, (structure,)) for structure in self._structures(group)]
+        if group.kind is GroupKind.MATMUL:
+            tail = with_library_product(self._lowered, group)
+            options.append(_Part(True, tuple(self._structures(g)[0] for g in tail)))
+        return options
 
     def _emission(self) -> Emission:
         return new_emission(self._task, self._lowered, allow_tf32=self._allow_tf32, n_processors=self._n_processors)
@@ -176,5 +221,5 @@ class BuiltinProposer:
                 "conditions": list(emitted.conditions),
                 "call_conditions": list(emitted.call_conditions),
             },
-            summary="; ".join(parts),
+            summary="; ".join(f"{n} x {part}" if n > 1 else part for part, n in Counter(parts).items()),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from adaexplore.codegen.naming import access
 from adaexplore.model.task import AttributeRead, Dim, Graph, GraphInput, InputKind, Literal
 
 
@@ -45,14 +46,6 @@ def _conjunction(conditions: Sequence[str]) -> list[str]:
     if len(conditions) == 1:
         return [f"    return {conditions[0]}"]
     return ["    return (", f"        {conditions[0]}", *(f"        and {c}" for c in conditions[1:]), "    )"]
-
-
-def access(path: str, root: str = "module") -> str:
-    """Give the expression for a dotted path below a module: ``module.layers._modules["0"].weight``."""
-    text = root
-    for part in path.split("."):
-        text += f".{part}" if part.isidentifier() else f'._modules["{part}"]'
-    return text
 
 
 def _state_conditions(graph: Graph) -> list[str]:

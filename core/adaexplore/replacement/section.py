@@ -6,12 +6,13 @@ import ast
 from importlib import resources
 from string import Template
 
+from adaexplore.codegen.naming import access
 from adaexplore.model.candidate import Candidate
 from adaexplore.model.evaluation import Evaluation
 from adaexplore.model.identity import snake_case
 from adaexplore.model.run import Run, StepRecord
 from adaexplore.model.task import Graph, InputKind, Task
-from adaexplore.replacement.guard import access, render_guard
+from adaexplore.replacement.guard import render_guard
 from adaexplore.replacement.receipt import Receipt, Section, function_name
 
 _PROVIDED = frozenset({"torch", "triton", "triton.language", "functools", "inspect", "os"})

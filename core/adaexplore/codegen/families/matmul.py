@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from adaexplore.codegen.families.indexing import outer_index
 from adaexplore.codegen.families.pointwise import allocation, names_of
 from adaexplore.codegen.kernel import HALF_TYPES, Emission, KernelText, KernelWriter, line_range, upcast
+from adaexplore.codegen.naming import access
 from adaexplore.codegen.partition import Form, Group, GroupKind
 from adaexplore.codegen.routes import routes
 from adaexplore.codegen.schedule import Choice, Schedule, next_power_of_two
@@ -183,7 +184,7 @@ def _alignments(plan: _Plan) -> list[str]:
         if not isinstance(value, Input):
             continue  # allocated here: aligned, and contiguous
         is_argument = value.source.kind is InputKind.ARGUMENT
-        text = value.source.source if is_argument else f"module.{value.source.source}"
+        text = value.source.source if is_argument else access(value.source.source)
         conditions.append(f"{text}.data_ptr() % {DESCRIPTOR_ALIGNMENT_BYTES} == 0")
         if is_argument and len(value.shape) == 2:
             conditions.append(f"{text}.stride(0) * {_BYTES[value.dtype]} % {DESCRIPTOR_ALIGNMENT_BYTES} == 0")
