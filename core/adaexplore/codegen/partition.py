@@ -87,10 +87,10 @@ def broadcasts_to(shape: Shape, target: Shape) -> bool:
 
 def classify(shape: Shape, space: Space) -> Form | None:
     """Tell how a tensor of ``shape``, aligned at its last dimension, lies in ``space``; None where it does not fit."""
+    if shape == space.full and space.inner:
+        return Form.FULL
     if all(d == 1 for d in shape):
         return Form.SCALAR
-    if shape == space.full:
-        return Form.FULL
     if not broadcasts_to(shape, space.full):
         return None
     padded = _padded(shape, len(space.full))

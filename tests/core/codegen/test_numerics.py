@@ -1,0 +1,62 @@
+"""Candidates of all structures, with random schedules, agree with their modules in Triton's interpreter."""
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from adaexplore.codegen.lowering import _SPECIAL
+from adaexplore.codegen.operators import POINTWISE
+from adaexplore.model.candidate import Candidate
+from adaexplore.model.evaluation import EvaluationStatus
+from adaexplore.model.task import Task
+from adaexplore.proposers.builtin import BuiltinProposer
+
+from .laboratory import ZOO, Laboratory, all_large, classes, interpreting, wandered
+
+MODULES = classes(*sorted(ZOO.glob("*.py")))
+MOST_STRUCTURES = 3
+"""A module: its first structures, or a sample where there are more."""
+NEVER_CAPTURED = {
+    # `torch.export` turns these into others before we see them; other versions of torch may not
+    "_unsafe_view", "alias", "bitwise_not", "bitwise_or", "bitwise_xor", "bitwise_and", "contiguous", "detach",
+    "logical_and", "logical_not", "logical_or", "mm", "rsub", "reshape", "square", "clamp_max", "clamp_min",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
+    laboratory = interpreting(tmp_path_factory.mktemp("laboratory"))
+    yield laboratory
+    laboratory.worker.kill()
+
+
+def candidates(task: Task) -> list[Candidate]:
+    """Give one candidate of each structure, no or some steps away from its defaults."""
+    proposer = BuiltinProposer(task, allow_tf32=False)
+    random = Random(zlib.crc32(task.class_name.encode()))
+    large = list(all_large(proposer))
+    if len(large) > MOST_STRUCTURES:
+        large = [large[0], *random.sample(large[1:], MOST_STRUCTURES - 1)]
+    return [wandered(proposer, candidate, random, random.randint(0, 6)) for candidate in large]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("path", "name"), MODULES, ids=[name for _, name in MODULES])
+def test_candidates_agree_with_their_module(laboratory: Laboratory, path: Path, name: str) -> None:
+    task = laboratory.capture(path, name)
+    for candidate in candidates(task):
+        evaluation = laboratory.compare(task, candidate)
+        assert evaluation.status is EvaluationStatus.PASSED, (
+            f"{candidate.summary}: {evaluation.detail}\n{candidate.source}"
+        )
+
+
+@pytest.mark.slow
+def test_every_lowering_was_tried(laboratory: Laboratory) -> None:
+    seen = {op.target.split(".")[1] for task in laboratory.tasks.values() for op in task.graph.operators}
+    if len(laboratory.tasks) < len(MODULES):
+        pytest.skip("only some of the modules were chosen")
+    assert (set(POINTWISE) | set(_SPECIAL)) - seen <= NEVER_CAPTURED
