@@ -12,7 +12,7 @@ from adaexplore.codegen.operators import HELPER_PARAMETERS, HELPERS
 from adaexplore.codegen.partition import Group, GroupKind
 from adaexplore.codegen.registry import family_of
 from adaexplore.codegen.schedule import Schedule
-from adaexplore.codegen.values import Input, Matmul, Reduce, View
+from adaexplore.codegen.values import Input, Matmul, View, operands_of
 from adaexplore.model.identity import snake_case
 from adaexplore.model.task import InputKind, Task
 
@@ -57,7 +57,7 @@ def emit(emission: Emission, groups: Sequence[Group], choices: Sequence[Choice])
             assert choice.schedule is not None
             text = family_of(group).emit(emission, group, choice.structure, choice.schedule, suffix)
             kernels.append(text.kernel)
-            launches += text.launch
+            launches += text.launch if len(kernels) == 1 else ("", *text.launch)
     function = f"{emission.prefix}_forward"
     parts = ["import torch\nimport triton\nimport triton.language as tl", *_helpers(emission), *kernels]
     parts.append(_forward(emission, function, launches))
@@ -121,16 +121,16 @@ def _forward(emission: Emission, function: str, launches: Sequence[str]) -> str:
         parameters.append(parameter.name if parameter.default is None else f"{parameter.name}={parameter.default}")
     lines = [f"def {function}({', '.join(parameters)}):"]
     kinds = {g.kind for v in emission.lowered.values.values() if isinstance(v, Input) for g in [v.source]}
-    what = "its weights are read from ``module`` at each call" if InputKind.PARAMETER in kinds else "it has no weights"
-    lines.append(f'    """Compute what ``{emission.task.class_name}.forward`` does; {what}."""')
+    what = "; weights are read from ``module`` at each call" if InputKind.PARAMETER in kinds else ""
+    lines.append(f'    """Compute what ``{emission.task.class_name}.forward`` does{what}."""')
     lines += [f"    {name} = {argument}" for name, argument in emission.names.renamed.items()]
-    read = {o for v in emission.lowered.values.values() for o in _reads(v)} | set(emission.lowered.outputs)
+    read = {o for v in emission.lowered.values.values() for o in operands_of(v)} | set(emission.lowered.outputs)
     for value in emission.lowered.values.values():
         if isinstance(value, Input) and value.source.kind is not InputKind.ARGUMENT and value.name in read:
             lines.append(f"    {emission.names[value.name]} = {access(value.source.source)}")
     imports = dict.fromkeys(line.strip() for line in launches if line.strip().startswith("from "))
     lines[2:2] = [*(f"    {line}" for line in imports), *([""] if imports else [])]
-    lines += [f"    {line}" for line in launches if line.strip() not in imports]
+    lines += _without_repetition([f"    {line}".rstrip() for line in launches if line.strip() not in imports])
     names = [emission.names.outside(o) for o in emission.lowered.outputs]
     result = {
         "tensor": names[0],
@@ -141,8 +141,15 @@ def _forward(emission: Emission, function: str, launches: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _reads(value: object) -> tuple[str, ...]:
-    from adaexplore.codegen.values import operands_of
-
-    assert not isinstance(value, Reduce) or value.operand
-    return operands_of(value)  # type: ignore[arg-type]
+def _without_repetition(lines: Sequence[str]) -> list[str]:
+    """Leave out ``n_rows = …`` where it is the same as before."""
+    kept: list[str] = []
+    current: dict[str, str] = {}
+    for line in lines:
+        name, is_assignment, _ = line.partition(" = ")
+        if is_assignment and name.strip() in ("n_rows", "n_elements"):
+            if current.get(name) == line:
+                continue
+            current[name] = line
+        kept.append(line)
+    return kept

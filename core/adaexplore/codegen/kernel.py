@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from adaexplore.codegen.expressions import filled, literal_text, split_long
 from adaexplore.codegen.lowering.context import LoweredGraph
 from adaexplore.codegen.naming import Names, access
 from adaexplore.codegen.operators import ZERO_KEEPING
@@ -16,7 +17,6 @@ from adaexplore.model.task import Dim, Literal, Ref, Task
 
 HALF_TYPES = ("float16", "bfloat16")
 _NAME = re.compile(r"[\w.]+")
-_PLACEHOLDER = re.compile(r"(?P<before>^|[(,] ?)?\{(?P<position>\d)\}(?P<after>$|[,)])?")
 _LONGEST_INLINE = 90
 _LINE = 112
 
@@ -93,47 +93,6 @@ class _Parameter:
     constexpr: bool
 
 
-def literal_text(value: Literal) -> str:
-    """Give a literal as Triton source."""
-    if isinstance(value, float) and math.isinf(value):
-        return "float('inf')" if value > 0 else "-float('inf')"
-    if isinstance(value, float) and math.isnan(value):
-        return "float('nan')"
-    return repr(value)
-
-
-def is_atom(text: str) -> bool:
-    """Tell whether ``text`` is a name, a number, a call or enclosed: safe next to any operator."""
-    head = _NAME.match(text)
-    rest = text[head.end() :] if head else text
-    if not rest:
-        return True
-    if rest[0] not in "([" or rest[-1] not in ")]":
-        return False
-    depth = 0
-    for position, char in enumerate(rest):
-        depth += (char in "([") - (char in ")]")
-        if depth == 0 and position < len(rest) - 1 and rest[position + 1] not in "([":
-            return False
-    return True
-
-
-def enclosed(text: str) -> str:
-    """Put ``text`` in parentheses unless it is safe without."""
-    return text if is_atom(text) else f"({text})"
-
-
-def filled(template: str, texts: Sequence[str]) -> str:
-    """Fill a template; operands that are whole arguments of a call need no parentheses."""
-
-    def fill(match: re.Match[str]) -> str:
-        text = texts[int(match["position"])]
-        alone = match["before"] is not None and match["after"] is not None
-        return f"{match['before'] or ''}{text if alone else enclosed(text)}{match['after'] or ''}"
-
-    return _PLACEHOLDER.sub(fill, template)
-
-
 class KernelWriter:
     """Collects one kernel's parameters and statements.
 
@@ -181,7 +140,7 @@ class KernelWriter:
 
     def line(self, text: str = "") -> None:
         """Write a line at the present indentation."""
-        self.lines.append("    " * self.indent + text if text else "")
+        self.lines += split_long("    " * self.indent + text)
 
     def comment_source(self, line: int | None) -> None:
         """Quote the user's line, once in a row."""
@@ -195,6 +154,10 @@ class KernelWriter:
     def forget_comment(self) -> None:
         """Quote the next line again: a new pass begins."""
         self._commented = None
+
+    def stand_for(self, value: str, text: str) -> None:
+        """Let ``text`` stand for a value from here on."""
+        self._inlined[value] = text
 
     def reference(self, name: str) -> str:
         """Give the text that stands for a value computed before."""
@@ -278,7 +241,7 @@ class KernelWriter:
 
     def kernel(self, docstring: Sequence[str]) -> str:
         """Put signature, docstring and body together."""
-        signature = [*self._ordered(), *(f"{name}: tl.constexpr" for name in self._constexprs)]
+        signature = [*self._ordered(), *(f"{name}: tl.constexpr" for name in self._ordered_constexprs())]
         head = f"def {self.name}({', '.join(signature)}):"
         if len(head) > _LINE:
             head = "\n".join([f"def {self.name}(", *(f"    {s}," for s in signature), "):"])
@@ -288,18 +251,31 @@ class KernelWriter:
 
     def launch(self, grid: str, options: Sequence[str], instead: Mapping[str, str] | None = None) -> tuple[str, ...]:
         """Write a launch; ``instead`` gives other arguments for some parameters."""
-        given = {n: p.argument for n, p in (*self._ordered().items(), *self._constexprs.items())} | dict(instead or {})
+        constexprs = self._ordered_constexprs()
+        given = {n: p.argument for n, p in (*self._ordered().items(), *constexprs.items())} | dict(instead or {})
         arguments = [given[n] for n in self._ordered()]
-        keywords = [f"{n}={given[n]}" for n in self._constexprs]
-        return (f"{self.name}[{grid}](", *_wrapped(arguments), *_wrapped([*keywords, *options]), ")")
+        keywords = [*(f"{n}={given[n]}" for n in constexprs), *options]
+        short = f"{self.name}[{grid}]({', '.join([*arguments, *keywords])})"
+        if len(short) <= _LINE:
+            return (short,)
+        return (f"{self.name}[{grid}](", *_wrapped(arguments), *_wrapped(keywords), ")")
 
     def _ordered(self) -> dict[str, _Parameter]:
         return dict(sorted(self._parameters.items(), key=lambda item: _rank(item[0])))
 
+    def _ordered_constexprs(self) -> dict[str, _Parameter]:
+        return dict(sorted(self._constexprs.items(), key=lambda item: _rank(item[0])))
 
-def _rank(parameter: str) -> int:
-    """Tensors first, then strides, then sizes."""
-    return 0 if parameter.endswith(("_ptr", "_tiles")) else 1 if parameter.endswith("_stride") else 2
+
+def _rank(parameter: str) -> tuple[int, str]:
+    """Tensors first, then strides, then sizes, from the outermost in; last the schedule's constants."""
+    if parameter.endswith(("_ptr", "_tiles")):
+        return 0, ""
+    if parameter.endswith("_stride"):
+        return 1, ""
+    if re.fullmatch(r"(outer_)?size_\d+", parameter):
+        return 3, parameter
+    return (2 if parameter == "n_rows" else 5 if parameter.isupper() else 4), ""
 
 
 def _wrapped(items: Sequence[str]) -> list[str]:

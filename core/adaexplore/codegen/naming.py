@@ -6,7 +6,7 @@ import keyword
 import re
 
 from adaexplore.codegen.lowering.context import LoweredGraph
-from adaexplore.codegen.values import Input
+from adaexplore.codegen.values import Input, Pointwise
 from adaexplore.model.task import InputKind, Task
 
 _ASSIGNMENT = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*(?::[^=]+)?(?:[+\-*/]?=)(?!=)")
@@ -16,11 +16,16 @@ _OUTSIDE = frozenset(keyword.kwlist) | {
 }  # fmt: skip
 """What the launching function uses itself."""
 _INSIDE = _OUTSIDE | {
-    "cols", "first_m", "first_out", "group_size", "in_row", "k", "ks", "last_out", "mask", "n_cols", "n_tiles_m",
+    "acc", "cols", "first_m", "first_out", "group_size", "in_row", "k", "ks", "last_out", "mask", "n_cols", "n_tiles_m",
     "n_tiles_n", "offsets", "outs", "range", "row", "rows", "start", "start_m", "start_n", "tile",
 }  # fmt: skip
 """What kernels use themselves."""
-_LABELS = {"pow": "power", "sum": "total", "max": "largest", "min": "smallest", "where": "chosen", "to_copy": "value"}
+_LABELS = {
+    "add": "added", "amax": "largest", "amin": "smallest", "div": "ratio", "exp": "exps", "log": "logs",
+    "max": "largest", "min": "smallest", "mul": "scaled", "pow": "power", "sub": "difference", "sum": "total",
+    "to_copy": "value", "where": "chosen",
+}  # fmt: skip
+"""Names for values that no line assigns."""
 
 
 def access(path: str, root: str = "module") -> str:
@@ -50,6 +55,7 @@ class Names:
                 self._by_value[entry.name] = self._free(
                     leaf if leaves.count(leaf) == 1 else entry.source.source.replace(".", "_")
                 )
+        copied = _labels_of_copies(lowered)
         last_on_line: dict[int, str] = {}
         for value in lowered.values.values():
             if value.line is not None:
@@ -57,7 +63,8 @@ class Names:
         for value in lowered.values.values():
             if isinstance(value, Input):
                 continue
-            wanted = _LABELS.get(value.label, value.label)
+            label = copied.get(value.name, value.label)
+            wanted = _LABELS.get(label, label)
             if value.line is not None and last_on_line[value.line] == value.name:
                 match = _ASSIGNMENT.match(task.source_lines.get(value.line, ""))
                 if match:
@@ -90,3 +97,16 @@ class Names:
 
     def __getitem__(self, value: str) -> str:
         return self._by_value[value]
+
+
+def _labels_of_copies(lowered: LoweredGraph) -> dict[str, str]:
+    """Give changed labels: a change of dtype is named after what it changes, which then rarely needs a name."""
+    changed: dict[str, str] = {}
+    for name, users in lowered.users().items():
+        value = lowered.values[name]
+        only = lowered.values[users[0]] if len(users) == 1 else None
+        if isinstance(value, Input) or not isinstance(only, Pointwise) or only.template != "{0}":
+            continue
+        changed[only.name] = changed.get(name, value.label)
+        changed[name] = "value"
+    return changed

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from adaexplore.codegen.kernel import KernelWriter
 from adaexplore.codegen.partition import Space
-from adaexplore.codegen.values import Primitive
+from adaexplore.codegen.values import Input, Primitive
+from adaexplore.model.task import InputKind
 
 
 def outer_index(writer: KernelWriter, value: Primitive, space: Space, row: str) -> str:
@@ -22,12 +23,17 @@ def outer_index(writer: KernelWriter, value: Primitive, space: Space, row: str) 
         if padded[position] != 1:
             index = row if not after else f"{row} // {_product(after)}"
             if position:
-                index = f"{index} % {size}" if not after else f"({index}) % {size}"
-            terms.insert(0, index if not own else f"({index}) * {_product(own)}")
+                index = f"{index} % {size}"
+            terms.insert(0, index if not own else f"{index} * {_product(own)}")
             own.append(size)
         after.append(size)
-    return f"({' + '.join(f'({t})' if len(terms) > 1 and '%' in t else t for t in terms)})"
+    return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
+
+
+def may_have_padded_rows(value: Primitive) -> bool:
+    """Tell whether the guard admits gaps between its rows: it does for matrices that are passed to forward."""
+    return isinstance(value, Input) and value.source.kind is InputKind.ARGUMENT and len(value.shape) == 2
 
 
 def _product(factors: list[str]) -> str:
-    return factors[0] if len(factors) == 1 else f"({' * '.join(factors)})"
+    return factors[0] if len(factors) == 1 else f"({' * '.join(reversed(factors))})"

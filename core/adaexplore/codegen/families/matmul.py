@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adaexplore.codegen.families.indexing import outer_index
+from adaexplore.codegen.families.indexing import may_have_padded_rows, outer_index
 from adaexplore.codegen.families.pointwise import allocation, names_of
 from adaexplore.codegen.kernel import HALF_TYPES, Emission, KernelText, KernelWriter, line_range, upcast
 from adaexplore.codegen.naming import access
@@ -160,7 +160,7 @@ def _declare(plan: _Plan) -> list[str]:
         writer.argument(f"{right_name}_tiles", f"{right_name}_tiles")
     else:
         writer.pointer(left.name, plan.matrix)
-        writer.pointer(right.name)
+        writer.pointer(right.name, _right_argument(plan))
         writer.argument(f"{left_name}_row_stride", f"{plan.matrix}.stride(0)")
         if not plan.product.right_is_transposed:
             writer.argument(f"{right_name}_row_stride", f"{right_name}.stride(0)")
@@ -175,6 +175,14 @@ def _declare(plan: _Plan) -> list[str]:
     if plan.persistent:
         writer.constant("N_PROGRAMS", str(emission.n_processors))
     return setup
+
+
+def _right_argument(plan: _Plan) -> str:
+    """Give the right operand to pass: the kernel asks for its strides only where it is stored (K, N)."""
+    name = plan.emission.names.outside(plan.right.name)
+    strided = isinstance(plan.right, Input) and not plan.right.source.contiguous
+    padded = strided or may_have_padded_rows(plan.right)
+    return f"{name}.contiguous()" if padded and plan.product.right_is_transposed else name
 
 
 def _alignments(plan: _Plan) -> list[str]:
@@ -270,7 +278,8 @@ def _write_body(plan: _Plan) -> None:
 def _write_product(writer: KernelWriter, product: Matmul, route: str, described: bool) -> None:
     emission = writer.emission
     precision = f', input_precision="{route}"' if route else ""
-    acc = emission.names[product.name]
+    acc = emission.names[product.name] if product.name in writer.group.outputs else "acc"
+    writer.stand_for(product.name, acc)
     left, right = emission.names.outside(product.left), emission.names.outside(product.right)
     writer.comment_source(product.line)
     if described:
@@ -306,7 +315,9 @@ def _load_tile(writer: KernelWriter, group: Group, name: str) -> None:
     emission = writer.emission
     value = emission.lowered.values[name]
     form = group.forms[name]
-    pointer = writer.pointer(name)
+    outside = emission.names.outside(name)
+    strided = isinstance(value, Input) and not value.source.contiguous
+    pointer = writer.pointer(name, f"{outside}.contiguous()" if strided or may_have_padded_rows(value) else outside)
     other = "0" if "int" in value.dtype or value.dtype == "bool" else "0.0"
     if form is Form.SCALAR:
         text = f"tl.load({pointer})"
@@ -319,7 +330,7 @@ def _load_tile(writer: KernelWriter, group: Group, name: str) -> None:
         text = f"tl.load({pointer} + {index}, mask=rows < n_rows, other={other})[:, None]"
     elif form is Form.PARTIAL:
         index = outer_index(writer, value, group.space, "rows.to(tl.int64)")
-        text = f"tl.load({pointer} + {index}[:, None] * n_outs + outs[None, :], mask=mask, other={other})"
+        text = f"tl.load({pointer} + ({index})[:, None] * n_outs + outs[None, :], mask=mask, other={other})"
     else:
         text = f"tl.load({pointer} + offsets, mask=mask, other={other})"
     writer.line(f"{emission.names[name]} = {text}{upcast(value.dtype)}")

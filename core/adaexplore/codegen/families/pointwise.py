@@ -110,13 +110,12 @@ def _index(writer: KernelWriter, own: tuple[Dim, ...], dims: Sequence[Sequence[i
             index = "offsets" if not after else f"offsets // {_times(after)}"
             if position > 0:
                 size = writer.size(size_name, [shape[d] for d in group])
-                index = f"{index} % {size}" if not after else f"({index}) % {size}"
-            terms.insert(0, index if not own_stride else f"({index}) * {_times(own_stride)}")
+                index = f"{index} % {size}"
+            terms.insert(0, index if not own_stride else f"{index} * {_times(own_stride)}")
             own_stride.append(writer.size(size_name, [shape[d] for d in group]) if position > 0 else size_name)
         if position > 0:
             after.append(writer.size(size_name, [shape[d] for d in group]))
-    text = " + ".join(terms)
-    return f"({text})" if len(terms) > 1 or "%" in text or "/" in text else text
+    return " + ".join(terms)
 
 
 def _times(factors: Sequence[str]) -> str:

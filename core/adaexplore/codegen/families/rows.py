@@ -6,9 +6,10 @@ row in blocks, once for each level of reductions; for rows too long for register
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adaexplore.codegen.families.indexing import outer_index
+from adaexplore.codegen.families.indexing import may_have_padded_rows, outer_index
 from adaexplore.codegen.families.pointwise import allocation, names_of
 from adaexplore.codegen.kernel import Emission, KernelText, KernelWriter, line_range, upcast, zero_where_padded
 from adaexplore.codegen.partition import Form, Group, GroupKind
@@ -115,18 +116,20 @@ class _Tile:
         self.writer.constant("ROWS", str(self.rows_per_program))
         self.writer.line("rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)")
 
-    def declare_cols(self, start: str) -> None:
-        """Write which columns are at hand, and the mask."""
+    def declare_cols(self, start: str, names: Sequence[str]) -> None:
+        """Write which columns are at hand, the mask, and the offsets that the tensors ``names`` share."""
         self.writer.line(f"cols = {start}tl.arange(0, BLOCK)")
         if self.rows_per_program == 1:
             self.writer.line("mask = cols < n_cols")
         else:
             self.writer.line("mask = (rows < n_rows)[:, None] & (cols < n_cols)[None, :]")
+        if any(self.group.forms[n] is Form.FULL and not self._is_strided(self.value(n)) for n in names):
+            self.writer.line(f"offsets = {self.row} * n_cols + {self.cols}")
 
     def load(self, name: str) -> None:
         """Write the load of an input."""
         value = self.value(name)
-        pointer = self.writer.pointer(name, _argument(self.emission, value))
+        pointer = self.writer.pointer(name, self._argument(value))
         text = self._load_text(value, pointer, self.group.forms[name])
         self.writer.line(f"{self.emission.names[name]} = {text}{upcast(value.dtype)}")
 
@@ -135,9 +138,8 @@ class _Tile:
         if form is Form.SCALAR:
             return f"tl.load({pointer})"
         if form is Form.FULL:
-            place = f"{pointer} + {self.row} * {self._row_stride(value)} + {self.cols}"
             policy = f', eviction_policy="{self.eviction}"' if self.eviction else ""
-            return f"tl.load({place}, mask=mask, other={other}{policy})"
+            return f"tl.load({pointer} + {self._full_offsets(value)}, mask=mask, other={other}{policy})"
         if form is Form.COLUMN:
             shape = "" if self.rows_per_program == 1 else "[None, :]"
             return f"tl.load({pointer} + cols, mask=cols < n_cols, other={other}){shape}"
@@ -148,12 +150,24 @@ class _Tile:
             return f"tl.load({pointer} + {index})"
         return f"tl.load({pointer} + {index}, mask=(rows < n_rows)[:, None], other={other})"
 
-    def _row_stride(self, value: Primitive) -> str:
-        """Matrices may have padded rows; anything else is contiguous."""
+    def _is_strided(self, value: Primitive) -> bool:
+        """Matrices from outside may have padded rows; anything else is contiguous."""
+        full = self.group.forms[value.name] is Form.FULL and len(self.group.space.inner) == 1
+        return full and may_have_padded_rows(value)
+
+    def _full_offsets(self, value: Primitive) -> str:
+        if not self._is_strided(value):
+            return "offsets"
         name = self.emission.names.outside(value.name)
-        if isinstance(value, Input) and len(value.shape) == 2 and len(self.group.space.inner) == 1:
-            return self.writer.argument(f"{name}_row_stride", f"{_argument(self.emission, value)}.stride(0)")
-        return "n_cols"
+        stride = self.writer.argument(f"{name}_row_stride", f"{self._argument(value)}.stride(0)")
+        return f"{self.row} * {stride} + {self.cols}"
+
+    def _argument(self, value: Primitive) -> str:
+        """Give the tensor to pass: made contiguous where the kernel does not ask for its stride."""
+        name = self.emission.names.outside(value.name)
+        strided = isinstance(value, Input) and not value.source.contiguous
+        padded = may_have_padded_rows(value) and not self._is_strided(value)
+        return f"{name}.contiguous()" if strided or padded else name
 
     def _outer_index(self, value: Primitive) -> str:
         return outer_index(self.writer, value, self.group.space, self.row)
@@ -190,17 +204,11 @@ class _Tile:
         """Write the store of an output."""
         pointer, text = self.writer.pointer(name), self.writer.reference(name)
         if self.group.forms[name] is Form.FULL:
-            self.writer.line(f"tl.store({pointer} + {self.row} * n_cols + {self.cols}, {text}, mask=mask)")
+            self.writer.line(f"tl.store({pointer} + offsets, {text}, mask=mask)")
         elif self.rows_per_program == 1:
             self.writer.line(f"tl.store({pointer} + row, {text})")
         else:
             self.writer.line(f"tl.store({pointer} + rows[:, None], {text}, mask=(rows < n_rows)[:, None])")
-
-
-def _argument(emission: Emission, value: Primitive) -> str:
-    """Give the tensor to pass: what was strided in the workload is made contiguous first."""
-    name = emission.names.outside(value.name)
-    return f"{name}.contiguous()" if isinstance(value, Input) and not value.source.contiguous else name
 
 
 def _emit_block(tile: _Tile) -> None:
@@ -213,7 +221,7 @@ def _emit_block(tile: _Tile) -> None:
     size = str(next_power_of_two(tile.emission.hint(inner))) if fixed else (
         f"triton.next_power_of_2({tile.emission.product(inner)})"
     )  # fmt: skip
-    tile.declare_cols("")
+    tile.declare_cols("", (*group.inputs, *group.outputs))
     for name in group.inputs:
         tile.load(name)
     for member in group.members:
@@ -266,7 +274,7 @@ def _emit_loop(tile: _Tile, block: int) -> None:
         for member in narrow:
             value = tile.value(member)
             if levels[member] == level and not isinstance(value, Reduce):
-                tile.assign(value, may_inline=False)  # later passes read it
+                tile.assign(value, may_inline=_is_read_at(tile, member, levels))
         reductions = [v for m in group.members if isinstance(v := tile.value(m), Reduce) and levels[m] == level + 1]
         if reductions:
             _emit_pass(tile, reductions)
@@ -274,12 +282,19 @@ def _emit_loop(tile: _Tile, block: int) -> None:
     writer.constant("BLOCK", str(block))
 
 
+def _is_read_at(tile: _Tile, name: str, levels: dict[str, int]) -> bool:
+    """Tell whether a value of one element a row is read by such values alone, before the next pass begins."""
+    users = [m for m in tile.group.members if name in operands_of(tile.value(m))]
+    narrow = all(tile.group.forms[u] not in _WIDE and not isinstance(tile.value(u), Reduce) for u in users)
+    return narrow and all(levels[u] == levels[name] for u in users)
+
+
 def _store_passes(tile: _Tile) -> None:
     """Compute and store the wide outputs in a last pass, then store one value a row of the others."""
     wide = [o for o in tile.group.outputs if tile.group.forms[o] is Form.FULL]
     if wide:
         tile.eviction = "evict_first"
-        _open_pass(tile, wide)
+        _open_pass(tile, wide, stores=True)
         for output in wide:
             tile.store(output)
         tile.writer.indent -= 1
@@ -288,13 +303,15 @@ def _store_passes(tile: _Tile) -> None:
             tile.store(output)
 
 
-def _open_pass(tile: _Tile, targets: list[str]) -> None:
+def _open_pass(tile: _Tile, targets: list[str], *, stores: bool = False) -> None:
     writer = tile.writer
     writer.restart()
     writer.line("for start in range(0, n_cols, BLOCK):")
     writer.indent += 1
-    tile.declare_cols("start + ")
-    for name in _needed(tile, targets):
+    needed = _needed(tile, targets)
+    read = [n for n in needed if n not in tile.group.members]
+    tile.declare_cols("start + ", [*read, *targets] if stores else read)
+    for name in needed:
         if name in tile.group.members:
             tile.assign(tile.value(name))
         else:
