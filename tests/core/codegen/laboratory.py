@@ -12,7 +12,7 @@ from adaexplore.capture.export import Subject, capture, opening
 from adaexplore.capture.locate import find_modules
 from adaexplore.capture.workload import workload_of
 from adaexplore.evaluation.pipeline import evaluate
-from adaexplore.evaluation.stage import Stage
+from adaexplore.evaluation.stage import Findings, Stage
 from adaexplore.evaluation.stages.compare import Compare
 from adaexplore.evaluation.stages.compile import Compile
 from adaexplore.evaluation.stages.measure import Measure
@@ -108,16 +108,19 @@ class Laboratory:
         )
         return evaluate(candidate, stages)
 
-    def compile(self, task: Task, candidate: Candidate, target: str) -> Evaluation:
-        """Give the verdict of Triton's compiler; the worker must not be one that interprets."""
+    def compile(self, task: Task, candidate: Candidate, target: str) -> str:
+        """Give what Triton's compiler says against it; the worker must not be one that interprets."""
         self._open(task)
-        names = names_of(task)
+        names, findings = names_of(task), Findings()
         stages: tuple[Stage, ...] = (
             Parse(names["function"], lambda c: render(task, c)),
             Compile(self.worker, names, target, SECONDS),
-            Measure(self.worker, names, _NOWHERE, SECONDS),
         )
-        return evaluate(candidate, stages)
+        for stage in stages:
+            evaluation = stage.run(candidate, findings)
+            if evaluation is not None:
+                return evaluation.detail
+        return ""
 
 
 def interpreting(folder: Path) -> Laboratory:
