@@ -157,7 +157,7 @@ class AttributeRead:
     value: Literal | tuple[Literal, ...]
     how: str = "value"
     """``value``: compare with it; ``name``: a function or class, compare its qualified name; ``text``: compare its
-    ``str`` (dtypes)."""
+    ``str`` (dtypes, dicts of literals); ``absent``: there is no such attribute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,8 @@ class Graph:
     submodules: tuple[tuple[str, str], ...]
     """Path and qualified type of each submodule below the module."""
     globals_read: tuple[AttributeRead, ...] = ()
-    """Module-level constants that forward read, by name."""
+    """Module-level values that forward and its helpers read, by name; ``module:name`` where they stand elsewhere than
+    forward does; a dotted path for a field."""
     size_relations: tuple[str, ...] = ()
     """Python conditions on the symbols that the capture relied on: ``s0 > 2``."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -34,8 +35,7 @@ def render_guard(graph: Graph, prefix: str, conditions: Sequence[str]) -> str:
             *([f"    if type({tensors[0]}) not in (torch.Tensor, torch.nn.Parameter):", "        return False"]
               if tensors else []),
             f"    device = {device}",
-            *_conjunction(["(device.type == \"cuda\" or INTERPRETED)", "_may_launch(device)",
-                           f"_{prefix}_unchanged(module, names)", *call]),
+            *_conjunction(["_may_launch(device)", f"_{prefix}_unchanged(module, names)", *call]),
         ]
     )  # fmt: skip
 
@@ -49,10 +49,33 @@ def _conjunction(conditions: Sequence[str]) -> list[str]:
 
 
 def _state_conditions(graph: Graph) -> list[str]:
-    conditions = [f'_is_bare({access(path)}, "{kind}")' for path, kind in graph.submodules]
-    conditions += [_compare(read, access(read.path)) for read in graph.reads]
-    conditions += [_compare(read, f'names.get("{read.path}")') for read in graph.globals_read]
+    conditions = _children_conditions(graph, "", "")
+    for path, kind in graph.submodules:
+        conditions.append(f'_is_bare({access(path)}, "{kind}")')
+        conditions += _children_conditions(graph, path, kind)
+    conditions += [_compare(read, access(read.path)) for read in graph.reads if read.how != "absent"]
+    conditions += [_is_absent(read.path) for read in graph.reads if read.how == "absent"]
+    conditions += [_compare(read, _global(read.path)) for read in graph.globals_read]
     return conditions
+
+
+def _children_conditions(graph: Graph, path: str, kind: str) -> list[str]:
+    """Give a condition on the names of a container's children: forward may walk over all there are."""
+    prefix = f"{path}." if path else ""
+    children = tuple(p[len(prefix) :] for p, _ in graph.submodules if p.startswith(prefix))
+    children = tuple(name for name in children if "." not in name)
+    if ".container." in kind or not all(name.isidentifier() for name in children):
+        return [f"tuple({access(path) if path else 'module'}._modules) == {children!r}"]
+    return []
+
+
+def _is_absent(path: str) -> str:
+    owner, _, name = path.rpartition(".")
+    return f'not hasattr({access(owner) if owner else "module"}, "{name}")'
+
+
+def _global(path: str) -> str:
+    return f'names.get("{path}")' if path.isidentifier() else f'_global(names, "{path}")'
 
 
 def _compare(read: AttributeRead, text: str) -> str:
@@ -60,34 +83,40 @@ def _compare(read: AttributeRead, text: str) -> str:
         return f"_is_named({text}, {read.value!r})"
     if read.how == "text":
         return f"str({text}) == {read.value!r}"
-    if isinstance(read.value, tuple):
-        return f"tuple({text}) == {read.value!r}"
     return _equals(text, read.value)
 
 
-def _equals(text: str, value: Literal) -> str:
+def _equals(text: str, value: Literal | tuple[Literal, ...]) -> str:
     if value is None or isinstance(value, bool):
         return f"{text} is {value!r}"
-    if isinstance(value, float) and value != value:
-        return f"{text} != {text}"
-    if isinstance(value, float) and value in (float("inf"), -float("inf")):
-        return f'{text} == float("{value}")'
-    return f"{text} == {value!r}"
+    if isinstance(value, tuple):
+        return f"_are_same({text}, ({''.join(f'{_source(item)}, ' for item in value).rstrip()}))"
+    return f"_is_same({text}, {_source(value)})"
+
+
+def _source(value: Literal) -> str:
+    finite = not isinstance(value, float) or math.isfinite(value)
+    return repr(value) if finite else f'float("{value}")'
 
 
 def _call_conditions(graph: Graph, extra: Sequence[str]) -> list[str]:
-    symbols = {s.name: f"{_source(graph, s.input)}.shape[{s.dim}]" for s in graph.symbols}
+    symbols = {s.name: f"{_symbol_source(graph, s.input)}.shape[{s.dim}]" for s in graph.symbols}
     conditions = []
     for parameter in graph.parameters:
         if not parameter.is_tensor:
             conditions.append(_equals(parameter.name, parameter.value))
     for entry in graph.inputs:
         conditions += _tensor_conditions(entry, symbols)
-    conditions += [_substituted(relation, symbols) for relation in (*graph.size_relations, *extra)]
+    conditions += [_holds(_substituted(relation, symbols)) for relation in (*graph.size_relations, *extra)]
     return list(dict.fromkeys(conditions))
 
 
-def _source(graph: Graph, name: str) -> str:
+def _holds(relation: str) -> str:
+    """Give a condition that is False where ``relation`` divides by zero."""
+    return f"_holds(lambda: {relation})" if "//" in relation or "%" in relation else relation
+
+
+def _symbol_source(graph: Graph, name: str) -> str:
     return next(_text(entry) for entry in graph.inputs if entry.name == name)
 
 

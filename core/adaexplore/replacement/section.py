@@ -15,7 +15,9 @@ from adaexplore.model.task import Graph, InputKind, Task
 from adaexplore.replacement.guard import render_guard
 from adaexplore.replacement.receipt import Receipt, Section, function_name
 
-_PROVIDED = frozenset({"torch", "triton", "triton.language", "functools", "inspect", "os"})
+_PROVIDED = frozenset(
+    {"torch", "triton", "triton.language", "contextlib", "copy", "functools", "inspect", "os", "sys", "threading"}
+)
 """What the sidecar's header imports already."""
 
 
@@ -49,7 +51,8 @@ def _decorator(task: Task, prefix: str) -> str:
     template = resources.files(__package__).joinpath("section_decorator.py.txt").read_text(encoding="utf-8")
     tensors = [p.name for p in graph.parameters if p.is_tensor]
     others = [p.name for p in graph.parameters if not p.is_tensor]
-    weights = [access(e.source, "self") for e in graph.inputs if e.kind is InputKind.PARAMETER and e.requires_grad]
+    paths = [e.source for e in graph.inputs if e.kind is InputKind.PARAMETER and e.requires_grad]
+    weights = [access(path, "self") for path in paths]
     floats = [t for t in tensors if _is_float(graph, t)]
     return (
         Template(template)
@@ -67,12 +70,19 @@ def _decorator(task: Task, prefix: str) -> str:
             tensor_list=", ".join(tensors),
             n_tensors=len(tensors),
             weights="".join(f", {w}" for w in weights),
+            owners="[" + ", ".join(_owner(path) for path in paths) + "]",
             needs_grad=" or ".join(f"{t}.requires_grad" for t in (*floats, *weights)) or "False",
             first=tensors[0],
             others="{" + ", ".join(f'"{o}": {o}' for o in others) + "}",
         )
         .rstrip("\n")
     )
+
+
+def _owner(path: str) -> str:
+    """Give where a parameter is kept, and its name there: ``(ctx.module.norm, "weight")``."""
+    owner, _, name = path.rpartition(".")
+    return f'({access(owner, "ctx.module") if owner else "ctx.module"}, "{name}")'
 
 
 def _is_float(graph: Graph, argument: str) -> bool:

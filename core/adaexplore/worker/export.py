@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import warnings
 from typing import Any
@@ -12,8 +13,9 @@ from torch.export import Dim, ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
-from adaexplore.worker.loading import Instance, Refusal, describe_error
+from adaexplore.worker.loading import Instance, Refusal, describe_error, error_line
 from adaexplore.worker.messages import Fault
+from adaexplore.worker.sizes import depends_on_values, larger_than_one, relations_of, require_known, size_of
 from adaexplore.worker.watching import Watch, qualified_name, watching
 
 _KEPT_WHOLE = ("linear", "matmul", "layer_norm", "native_layer_norm", "rms_norm", "silu", "gelu")
@@ -21,7 +23,6 @@ _KEPT_WHOLE = ("linear", "matmul", "layer_norm", "native_layer_norm", "rms_norm"
 _DECOMPOSED_TOO = ("_softmax", "_log_softmax", "logsumexp", "mish", "softplus", "elu", "celu", "hardswish",
                    "hardsigmoid", "addcmul", "addcdiv", "lerp", "linalg_vector_norm", "std", "std_mean",
                    "_fused_rms_norm", "logaddexp", "square")  # fmt: skip
-_SIZE_EXPRESSION = re.compile(r"[\w\s*+\-/()]+")
 _SYMBOL = re.compile(r"\b[su]\d+\b")
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
@@ -55,7 +56,24 @@ def _bind(instance: Instance) -> dict[str, Any]:
                 Fault.NOT_CAPTURED, f"argument {name} of forward is a {kind}; tensors and plain values are supported",
                 line=None,
             )  # fmt: skip
+    if not any(isinstance(value, torch.Tensor) for value in bound.arguments.values()):
+        raise Refusal(Fault.NOT_CAPTURED, "forward takes no tensor", line=None)
     return dict(bound.arguments)
+
+
+def _refuse_hooks(instance: Instance) -> None:
+    for path, module in instance.module.named_modules():
+        if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks:
+            raise Refusal(
+                Fault.NOT_CAPTURED, f"self{path and '.'}{path} has hooks, which a kernel would skip", line=None
+            )
+
+
+def _source(value: Any) -> str:
+    """Give a literal as Python text."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    return repr(value)
 
 
 def _parameters(instance: Instance, arguments: dict[str, Any]) -> list[dict[str, Any]]:
@@ -68,16 +86,11 @@ def _parameters(instance: Instance, arguments: dict[str, Any]) -> list[dict[str,
                 "name": parameter.name,
                 "is_tensor": is_tensor,
                 "value": None if is_tensor else value,
-                "default": None if parameter.default is inspect.Parameter.empty else repr(parameter.default),
+                "default": None if parameter.default is inspect.Parameter.empty else _source(parameter.default),
                 "keyword_only": parameter.kind is inspect.Parameter.KEYWORD_ONLY,
             }
         )
     return entries
-
-
-def _given(instance: Instance) -> list[str]:
-    """Give the names of the arguments that the call itself passes."""
-    return list(inspect.signature(instance.module.forward).bind(*instance.args, **instance.kwargs).arguments)
 
 
 def _dynamic(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -90,28 +103,11 @@ def _dynamic(arguments: dict[str, Any]) -> dict[str, Any]:
 def _export(instance: Instance, arguments: dict[str, Any]) -> tuple[ExportedProgram, Watch]:
     with warnings.catch_warnings(), watching(instance.module, instance.user_module) as watch:
         warnings.simplefilter("ignore")
-        given = {name: arguments[name] for name in _given(instance)}
+        given = {name: arguments[name] for name in instance.given()}
         program = torch.export.export(
             instance.module, instance.args, instance.kwargs, dynamic_shapes=_dynamic(given), strict=False
         )
     return program, watch
-
-
-def _python(expression: Any) -> str:
-    from torch.utils._sympy.printers import PythonPrinter
-
-    return str(PythonPrinter().doprint(expression))
-
-
-def _size(value: Any) -> int | str:
-    if isinstance(value, int):
-        return value
-    text = _python(value.node.expr)
-    if text.isdigit():
-        return int(text)
-    if not _SIZE_EXPRESSION.fullmatch(text):
-        raise Refusal(Fault.NOT_CAPTURED, f"a size depends on the inputs as {text}", line=None)
-    return text
 
 
 class _Reader:
@@ -146,16 +142,20 @@ class _Reader:
             return value
         return str(value)  # dtypes, devices, layouts
 
-    def tensor(self, meta: torch.Tensor) -> dict[str, Any]:
+    def tensor(self, meta: torch.Tensor, line: int | None = None) -> dict[str, Any]:
+        if meta.is_complex():
+            raise Refusal(Fault.NOT_CAPTURED, "it computes with complex numbers", line=line)
+        if any(depends_on_values(s) for s in meta.shape):
+            raise Refusal(Fault.NOT_CAPTURED, "a tensor's size depends on values of another", line=line)
         return {
-            "shape": [_size(s) for s in meta.shape],
+            "shape": [size_of(s) for s in meta.shape],
             "dtype": str(meta.dtype).removeprefix("torch."),
             "contiguous": bool(meta.is_contiguous()),
         }
 
     def inputs(self) -> list[dict[str, Any]]:
         nodes = {n.name: n for n in self.program.graph.nodes if n.op == "placeholder"}
-        names = _given(self.instance)
+        names = self.instance.given()
         entries = []
         position = 0
         for spec in self.program.graph_signature.input_specs:
@@ -182,6 +182,9 @@ class _Reader:
         entries = []
         for node in self.program.graph.nodes:
             meta = node.meta.get("val")
+            if node.op == "call_function" and depends_on_values(meta):
+                reason = "forward makes a Python number of a tensor's value"
+                raise Refusal(Fault.NOT_CAPTURED, reason, line=self.line(node))
             if node.op != "call_function" or not isinstance(meta, (torch.Tensor, tuple, list)):
                 continue  # sizes and assertions on metadata
             first = meta if isinstance(meta, torch.Tensor) else meta[0]
@@ -193,7 +196,7 @@ class _Reader:
                     "kwargs": {k: self.argument(v) for k, v in node.kwargs.items()},
                     "line": self.line(node),
                     "module": self.module_path(node),
-                    **self.tensor(first),
+                    **self.tensor(first, self.line(node)),
                 }
             )
         return entries
@@ -225,22 +228,9 @@ class _Reader:
             for dim, size in enumerate(entry["shape"]):
                 if isinstance(size, str) and size.isidentifier() and size not in found:
                     found[size] = {"name": size, "input": entry["name"], "dim": dim, "hint": int(actual[dim])}
+        for size in (size for entry in inputs for size in entry["shape"] if isinstance(size, str)):
+            require_known(size, found)
         return list(found.values())
-
-
-def _relations(program: ExportedProgram) -> list[str]:
-    """Give the relations between sizes that the export relied on, beyond what shapes show."""
-    placeholders = (n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder")
-    tensor = next((v for v in placeholders if isinstance(v, torch.Tensor) and hasattr(v, "fake_mode")), None)
-    env = getattr(getattr(tensor, "fake_mode", None), "shape_env", None)
-    if env is None:
-        return []
-    relations = []
-    for guard in env.guards:
-        expression = env.simplify(guard.expr)
-        if str(expression) not in ("True", "true"):
-            relations.append(_python(expression))
-    return sorted(set(relations))
 
 
 def _refuse(instance: Instance, error: Exception) -> Refusal:
@@ -251,7 +241,19 @@ def _refuse(instance: Instance, error: Exception) -> Refusal:
             instance.module(*instance.args, **instance.kwargs)
     except Exception as own:  # noqa: BLE001 - the user's code may raise anything
         return Refusal(Fault.FORWARD_FAILED, describe_error(own, path))
+    if type(error).__name__ == "GuardOnDataDependentSymNode":
+        return Refusal(
+            Fault.NOT_CAPTURED, "what forward does depends on values of tensors", line=error_line(error, path)
+        )
     return Refusal(Fault.NOT_CAPTURED, f"torch.export cannot follow it: {describe_error(error, path)}", line=None)
+
+
+def _refuse_watched(watch: Watch) -> None:
+    for path, line in watch.written.items():
+        raise Refusal(Fault.NOT_CAPTURED, f"forward assigns self.{path}", line=line)
+    for path, (kind, line) in watch.unwatchable.items():
+        reason = f"forward reads {path} (a {kind}), which could change without being noticed"
+        raise Refusal(Fault.NOT_CAPTURED, reason, line=line)
 
 
 def export_graph(instance: Instance) -> dict[str, Any]:
@@ -261,36 +263,39 @@ def export_graph(instance: Instance) -> dict[str, Any]:
         Refusal: The module fails on its workload or cannot be captured.
     """
     arguments = _bind(instance)
+    _refuse_hooks(instance)
     try:
         program, watch = _export(instance, arguments)
-        relations = _relations(program)
-        program = program.run_decompositions(_decompositions())
+        decomposed = program.run_decompositions(_decompositions())
     except Exception as error:
         raise _refuse(instance, error) from error
-    if watch.unwatchable:
-        path, kind = next(iter(watch.unwatchable.items()))
-        raise Refusal(
-            Fault.NOT_CAPTURED, f"forward reads self.{path} (a {kind}), which could change without being noticed",
-            line=None,
-        )  # fmt: skip
-    reader = _Reader(instance, program, arguments)
+    globals_read = watch.globals_read()
+    _refuse_watched(watch)
+    reader = _Reader(instance, decomposed, arguments)
     inputs = reader.inputs()
     outputs, structure = reader.outputs()
+    operators = reader.operators()
+    if not operators:
+        raise Refusal(Fault.NOT_CAPTURED, "forward computes nothing", line=None)
     symbols = reader.symbols(inputs)
-    known = {s["name"] for s in symbols}
+    relations = relations_of(program, symbols)
+    relations += larger_than_one(instance, program, inputs, symbols, relations)
     return {
         "inputs": inputs,
-        "operators": reader.operators(),
+        "operators": operators,
         "outputs": outputs,
         "output_structure": structure,
         "symbols": symbols,
         "parameters": _parameters(instance, arguments),
-        "reads": [{"path": path, "value": value, "how": how} for path, (how, value) in watch.attributes.items()],
+        "reads": _entries(watch.attributes),
         "submodules": [[path, qualified_name(type(m))] for path, m in instance.module.named_modules() if path],
-        "globals_read": [{"path": name, "value": value} for name, value in watch.constants().items()],
-        # A relation may be about a stride: layouts are the guard's business.
-        "size_relations": [r for r in relations if known.issuperset(_SYMBOL.findall(r))],
+        "globals_read": _entries(globals_read),
+        "size_relations": relations,
     }
+
+
+def _entries(reads: dict[str, tuple[str, Any]]) -> list[dict[str, Any]]:
+    return [{"path": path, "value": value, "how": how} for path, (how, value) in reads.items()]
 
 
 def describe_inputs(instance: Instance) -> str:

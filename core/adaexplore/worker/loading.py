@@ -44,13 +44,23 @@ class Instance:
         bound.apply_defaults()
         return dict(bound.arguments)
 
+    def given(self) -> list[str]:
+        """Give the names of the arguments that the call itself passes."""
+        return list(inspect.signature(self.module.forward).bind(*self.args, **self.kwargs).arguments)
+
 
 def describe_error(error: BaseException, path: str) -> str:
     """Give type, message and the last line of the user's file on the stack."""
     text = str(error).strip().splitlines()
     head = f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+    line = error_line(error, path)
+    return f"{head} ({Path(path).name}:{line})" if line else head
+
+
+def error_line(error: BaseException, path: str) -> int | None:
+    """Give the last line of ``path`` on the error's stack."""
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == path]
-    return f"{head} ({Path(path).name}:{lines[-1]})" if lines else head
+    return lines[-1] if lines else None
 
 
 def import_file(path: Path) -> ModuleType:

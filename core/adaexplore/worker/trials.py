@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from adaexplore.worker.loading import Instance
+from adaexplore.worker.sizes import evaluate
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def make_trials(symbols: list[dict[str, Any]], relations: list[str], *, small: b
     """
 
     def allowed(sizes: dict[str, int]) -> bool:
-        return all(bool(eval(r, {"__builtins__": {}}, dict(sizes))) for r in relations)
+        return all(evaluate(r, sizes) for r in relations)
 
     few = _sizes(symbols, _PRIMES, allowed)
     own = few if small else None
@@ -122,10 +123,7 @@ def draw_inputs(
         if trial.sizes is None:
             value = own.clone() if trial.name == "as given" else _resampled(own, own.shape, generator)
         else:
-            shape = tuple(
-                d if isinstance(d, int) else int(eval(d, {"__builtins__": {}}, dict(trial.sizes)))
-                for d in entry["shape"]
-            )
+            shape = tuple(d if isinstance(d, int) else evaluate(d, trial.sizes) for d in entry["shape"])
             value = _resampled(own, shape, generator)
         if value.is_floating_point():
             value = trial.transform(value)

@@ -7,8 +7,13 @@ recorded here while the module is exported. What can neither be compared later n
 from __future__ import annotations
 
 import dataclasses
+import dis
+import inspect
+import logging
+import os
 import sys
-from collections.abc import Iterator
+import sysconfig
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -20,7 +25,10 @@ _INTERNAL = (set(nn.Module().__dict__) | set(dir(nn.Module))) - {"training"}
 _BASE_FILE = sys.modules[nn.Module.__module__].__file__
 _NN_FOLDER = str(_BASE_FILE).rsplit("module.py", 1)[0]
 _TORCH_FOLDER = str(torch.__file__).rsplit("__init__.py", 1)[0]
+_OURS = os.path.dirname(os.path.dirname(__file__))
 _LITERALS = (bool, int, float, str, type(None))
+_INSTALLED = tuple(sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib", "purelib", "platlib"))
+"""Whose functions are taken to stay as they are."""
 
 
 class UnwatchableError(Exception):
@@ -42,65 +50,121 @@ def comparable(value: Any) -> tuple[str, Any]:
         return "value", value
     if isinstance(value, (tuple, list)) and all(isinstance(item, _LITERALS) for item in value):
         return "value", tuple(value)
-    if isinstance(value, (torch.dtype, torch.memory_format)):
+    if isinstance(value, (torch.dtype, torch.memory_format, torch.device)) or _is_literal_dict(value):
         return "text", str(value)
+    if isinstance(value, FunctionType) and (value.__closure__ or value.__name__ == "<lambda>"):
+        raise UnwatchableError("function without a name of its own")
     if isinstance(value, (type, FunctionType, BuiltinFunctionType)):
         return "name", qualified_name(value)
     raise UnwatchableError(type(value).__name__)
 
 
+def _is_literal_dict(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return all(_is_literal_dict(item) for item in value)
+    if isinstance(value, dict):
+        return all(_is_literal_dict(item) for pair in value.items() for item in pair)
+    return isinstance(value, _LITERALS)
+
+
 class Watch:
-    """What was read: attributes by path, constants by name."""
+    """What was read: attributes by path, globals by name (those of other files as ``module:name``)."""
 
     def __init__(self, module: nn.Module, user_file: str) -> None:
         self.paths = {id(m): path for path, m in module.named_modules()}
         self.user_file = user_file
         self.attributes: dict[str, tuple[str, Any]] = {}
-        self.unwatchable: dict[str, str] = {}
+        self.unwatchable: dict[str, tuple[str, int | None]] = {}
+        """By path: what it is, and the line of the user's file that reads it."""
+        self.written: dict[str, int | None] = {}
         self.codes: dict[CodeType, dict[str, Any]] = {}
+        self.own_globals = inspect.unwrap(type(module).forward).__globals__
 
-    def note_attribute(self, owner: nn.Module, name: str, value: Any) -> None:
+    def note_attribute(self, owner: nn.Module, name: str, value: Any, line: int | None) -> None:
         """Record a read of ``owner.name``, unless tensors, modules or methods make it the graph's business."""
         if id(owner) not in self.paths or name in _INTERNAL:
             return
-        if isinstance(value, (torch.Tensor, nn.Module, MethodType)):
+        if isinstance(value, (torch.Tensor, nn.Module)):
             return
-        path = ".".join(filter(None, (self.paths[id(owner)], name)))
-        self._note(path, value)
+        if isinstance(value, MethodType) and id(value.__self__) in self.paths:
+            return
+        self._note(self._path(owner, name), value, line)
 
-    def _note(self, path: str, value: Any) -> None:
+    def note_absent(self, owner: nn.Module, name: str) -> None:
+        """Record that ``owner`` was asked for ``name`` and has a None there, or nothing."""
+        if id(owner) not in self.paths or name in _INTERNAL:
+            return
+        kept = [getattr(owner, kind) for kind in ("_parameters", "_buffers", "_modules")]
+        if not any(name in tensors for tensors in kept):
+            self.attributes[self._path(owner, name)] = ("absent", None)
+        elif not any(tensors.get(name) is not None for tensors in kept):
+            self.attributes[self._path(owner, name)] = ("value", None)
+
+    def note_write(self, owner: nn.Module, name: str, line: int | None) -> None:
+        """Record that forward assigns ``owner.name``."""
+        if id(owner) in self.paths:
+            self.written[self._path(owner, name)] = line
+
+    def _path(self, owner: nn.Module, name: str) -> str:
+        return ".".join(filter(None, (self.paths[id(owner)], name)))
+
+    def _note(self, path: str, value: Any, line: int | None) -> None:
         if isinstance(value, (list, tuple)) and all(isinstance(v, (torch.Tensor, nn.Module)) for v in value):
             return
         try:
             self.attributes[path] = comparable(value)
         except UnwatchableError as error:
-            if not self._note_fields(path, value):
-                self.unwatchable[path] = str(error)
+            fields = _fields(path, value)
+            if fields is None:
+                self.unwatchable[f"self.{path}"] = str(error), line
+            else:
+                self.attributes |= fields
 
-    def _note_fields(self, path: str, value: Any) -> bool:
-        """Record the literal fields of a configuration object; False if it is none."""
-        if dataclasses.is_dataclass(value):
-            names = [f.name for f in dataclasses.fields(value)]
-        elif type(value).__module__ == "types" or type(value).__name__.endswith(("Config", "Namespace")):
-            names = list(vars(value))
-        else:
-            return False
-        for name in names:
-            try:
-                self.attributes[f"{path}.{name}"] = comparable(getattr(value, name))
-            except UnwatchableError:
-                continue
-        return True
+    def globals_read(self) -> dict[str, tuple[str, Any]]:
+        """Give the globals that the executed functions of the user's files name, with how to compare them.
 
-    def constants(self) -> dict[str, Any]:
-        """Give the literal globals of the user's file that its executed functions name."""
-        found: dict[str, Any] = {}
+        Modules, functions and classes are the program's text, and tensors the graph's business.
+        """
+        found: dict[str, tuple[str, Any]] = {}
         for code, namespace in self.codes.items():
-            for name in code.co_names:
-                value = namespace.get(name, self)
-                if isinstance(value, _LITERALS) and not name.startswith("__"):
-                    found[name] = value
+            prefix = "" if namespace is self.own_globals else f"{namespace.get('__name__')}:"
+            for instruction in dis.get_instructions(code):
+                if instruction.opname not in ("LOAD_GLOBAL", "LOAD_NAME"):
+                    continue
+                name = str(instruction.argval)
+                value = namespace.get(name, dis)  # a module, where it is a builtin
+                if name.startswith("__") or isinstance(value, _TEXT):
+                    continue
+                try:
+                    found[prefix + name] = comparable(value)
+                except UnwatchableError as error:
+                    fields = _fields(prefix + name, value)
+                    if fields is None:
+                        line = code.co_firstlineno if code.co_filename == self.user_file else None
+                        self.unwatchable[name] = str(error), line
+                    else:
+                        found |= fields
         return found
+
+
+_TEXT = (ModuleType, type, FunctionType, BuiltinFunctionType, torch.Tensor, nn.Module, logging.Logger)
+
+
+def _fields(path: str, value: Any) -> dict[str, tuple[str, Any]] | None:
+    """Give the comparable fields of a configuration object; None if it is none."""
+    if dataclasses.is_dataclass(value):
+        names = [f.name for f in dataclasses.fields(value)]
+    elif type(value).__module__ == "types" or type(value).__name__.endswith(("Config", "Namespace")):
+        names = list(vars(value))
+    else:
+        return None
+    found = {}
+    for name in names:
+        try:
+            found[f"{path}.{name}"] = comparable(getattr(value, name))
+        except UnwatchableError:
+            continue
+    return found
 
 
 def _is_reader(frame: FrameType, user_file: str) -> bool:
@@ -111,31 +175,61 @@ def _is_reader(frame: FrameType, user_file: str) -> bool:
     return name == user_file or name.startswith(_NN_FOLDER) or not name.startswith((_TORCH_FOLDER, "<"))
 
 
+def _is_users(name: str, user_file: str) -> bool:
+    """Tell the user's own files from those of installed packages."""
+    return name == user_file or not name.startswith((*_INSTALLED, _TORCH_FOLDER, _OURS, "<"))
+
+
+def _make_spies(watch: Watch, user_file: str) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """Give what stands for ``__getattribute__`` and ``__setattr__`` of modules meanwhile, and a profile function."""
+    assign = nn.Module.__setattr__
+
+    def line_of(frame: FrameType) -> int | None:
+        return frame.f_lineno if frame.f_code.co_filename == user_file else None
+
+    def read(self: nn.Module, name: str) -> Any:
+        frame = sys._getframe(1)
+        reads = name not in _INTERNAL and _is_reader(frame, user_file)
+        try:
+            value = object.__getattribute__(self, name)
+        except AttributeError:
+            if reads:
+                watch.note_absent(self, name)
+            raise
+        if reads:
+            watch.note_attribute(self, name, value, line_of(frame))
+        return value
+
+    def write(self: nn.Module, name: str, value: Any) -> None:
+        frame = sys._getframe(1)
+        if _is_users(frame.f_code.co_filename, user_file):
+            watch.note_write(self, name, line_of(frame))
+        assign(self, name, value)
+
+    def profile(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and _is_users(frame.f_code.co_filename, user_file):
+            watch.codes[frame.f_code] = frame.f_globals
+
+    return read, write, profile
+
+
 @contextmanager
 def watching(module: nn.Module, user_module: ModuleType) -> Iterator[Watch]:
     """Record reads of ``module`` and its submodules while the block runs."""
     user_file = str(user_module.__file__)
     watch = Watch(module, user_file)
-    original = nn.Module.__dict__.get("__getattribute__")
-
-    def spy(self: nn.Module, name: str) -> Any:
-        value = object.__getattribute__(self, name)
-        if name not in _INTERNAL and _is_reader(sys._getframe(1), user_file):
-            watch.note_attribute(self, name, value)
-        return value
-
-    def profile(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename == user_file:
-            watch.codes[frame.f_code] = frame.f_globals
-
+    read, write, profile = _make_spies(watch, user_file)
+    getter, setter = nn.Module.__dict__.get("__getattribute__"), nn.Module.__setattr__
     previous = sys.getprofile()
-    nn.Module.__getattribute__ = spy
+    nn.Module.__getattribute__ = read
+    nn.Module.__setattr__ = write
     sys.setprofile(profile)
     try:
         yield watch
     finally:
         sys.setprofile(previous)
-        if original is None:
+        nn.Module.__setattr__ = setter
+        if getter is None:
             del nn.Module.__getattribute__
         else:
-            nn.Module.__getattribute__ = original
+            nn.Module.__getattribute__ = getter

@@ -11,8 +11,13 @@ nothing here is used. "Revert to PyTorch" in the editor removes both.
 # ruff: noqa: PGH004
 # mypy: ignore-errors
 
+import contextlib
+import copy
 import functools
+import inspect
 import os
+import sys
+import threading
 from types import SimpleNamespace
 
 import torch
@@ -30,6 +35,110 @@ except ImportError:  # no Triton on this platform: the original forward runs
     triton = SimpleNamespace(jit=_keep)
     tl = SimpleNamespace(constexpr=type("constexpr", (), {}))
     HAS_TRITON = False
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # then kernels run on CPU tensors, too
+
+
+def _may_launch(device):
+    """Tell whether kernels may run there now: not while another system traces, transforms or autocasts the call."""
+    return (
+        HAS_TRITON
+        and (device.type == "cuda" or (INTERPRETED and device.type == "cpu"))
+        and not torch.compiler.is_compiling()
+        and not torch.is_autocast_enabled(device.type)
+        and not torch.jit.is_tracing()
+        and torch.autograd.forward_ad._current_level < 0
+        and torch._C._functorch.peek_interpreter_stack() is None
+        and torch._C._len_torch_dispatch_stack() == 0
+    )
+
+
+def _is_plain(tensor, dtype, device):
+    """Tell whether this is an ordinary tensor of that dtype on that device."""
+    return type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.dtype is dtype and tensor.device == device
+
+
+def _has_rows(tensor):
+    """Tell whether the last dimension is dense; a matrix may have padded rows."""
+    if tensor.dim() == 2 and tensor.stride(1) == 1 and tensor.stride(0) >= tensor.size(1):
+        return True
+    return tensor.is_contiguous()
+
+
+def _is_bare(module, name):
+    """Tell whether a submodule is of the type that was verified, and calling it would run its own forward alone."""
+    kind = type(module)
+    return (
+        f"{kind.__module__}.{kind.__qualname__}" == name
+        and not module._forward_hooks
+        and not module._forward_pre_hooks
+        and not module._backward_hooks
+        and not module._backward_pre_hooks
+        and "forward" not in module.__dict__
+    )
+
+
+def _is_named(value, name):
+    """Tell whether a function or class is the one that was verified."""
+    return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}" == name
+
+
+def _is_same(value, known):
+    """Tell whether this is the number or text that was verified: no tensor, and 1 is neither True nor 1.0."""
+    return type(value) is type(known) and (value == known or (value != value and known != known))
+
+
+def _are_same(values, known):
+    """The same for a tuple or list of them."""
+    return isinstance(values, (tuple, list)) and len(values) == len(known) and all(map(_is_same, values, known))
+
+
+def _global(names, path):
+    """Give the value at ``name.field`` or ``module:name.field``; None where there is none."""
+    place, _, path = path.rpartition(":")
+    first, *fields = path.split(".")
+    value = (vars(sys.modules[place]) if place in sys.modules else {} if place else names).get(first)
+    for field in fields:
+        value = getattr(value, field, None)
+    return value
+
+
+def _holds(relation):
+    """Tell whether a relation between sizes holds; one that divides by zero does not."""
+    try:
+        return relation()
+    except ZeroDivisionError:
+        return False
+
+
+_SUBSTITUTING = threading.RLock()
+
+
+@contextlib.contextmanager
+def _in_place_of(owners, tensors):
+    """Let modules use ``tensors`` for their parameters; ``owners`` are pairs of a module and a parameter's name."""
+    with _SUBSTITUTING:
+        kept = [owner._parameters[name] for owner, name in owners]
+        try:
+            for (owner, name), tensor in zip(owners, tensors):
+                owner._parameters[name] = tensor
+            yield
+        finally:
+            for (owner, name), parameter in zip(owners, kept):
+                owner._parameters[name] = parameter
+
+
+def _for_torch_script(forward):
+    """Give what torch.jit.script asks a module for: the same module with the forward that TorchScript can read."""
+
+    def __prepare_scriptable__(self):
+        if type(self).forward is not forward:
+            return self
+        twin = copy.copy(self)
+        twin.forward = forward.__wrapped__.__get__(twin)
+        return twin
+
+    return __prepare_scriptable__
 
 
 # --- adaexplore: RMSNorm ---
