@@ -208,6 +208,7 @@ class Comparison:
             raise _wrong("through the decorator", "the guard turns the workload away: no kernel was launched")
         strided = {n: _strided(v) for n, v in drawn.items()}
         self._compare_modules("non-contiguous", target, strided)
+        self._compare_modules("gaps between rows", target, {n: _with_gaps(v) for n, v in drawn.items()})
         self._compare_gradients(target, drawn)
 
     def _compare_modules(self, trial: str, target: nn.Module, drawn: dict[str, torch.Tensor]) -> None:
@@ -292,6 +293,15 @@ def _how_calls_differ(position: int, first: torch.Tensor, later: torch.Tensor) -
         if bool(is_poison(first)[differs].all()):
             return f"{int(differs.sum())} values of output {position} are never written"
     return f"two calls differ in output {position}"
+
+
+def _with_gaps(value: torch.Tensor) -> torch.Tensor:
+    """Give a matrix's values with memory of others between its rows, as a slice of a wider one has; others as is."""
+    if value.dim() != 2:
+        return value
+    wide = torch.full_like(value, 3).repeat(1, 2)
+    wide[:, : value.shape[1]] = value
+    return wide[:, : value.shape[1]]
 
 
 def _strided(value: torch.Tensor) -> torch.Tensor:
