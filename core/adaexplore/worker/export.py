@@ -46,10 +46,7 @@ def _bind(instance: Instance) -> dict[str, Any]:
     signature = inspect.signature(instance.module.forward)
     bound = signature.bind(*instance.args, **instance.kwargs)
     bound.apply_defaults()
-    kinds = {p.name: p.kind for p in signature.parameters.values()}
     for name, value in bound.arguments.items():
-        if kinds[name] in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-            raise Refusal(Fault.NOT_CAPTURED, f"forward takes *{name}; give its arguments names", line=None)
         if not isinstance(value, (torch.Tensor, bool, int, float, str, type(None))):
             kind = type(value).__name__
             raise Refusal(
@@ -233,13 +230,13 @@ class _Reader:
         return list(found.values())
 
 
-def _refuse(instance: Instance, error: Exception) -> Refusal:
+def _refuse(instance: Instance, error: BaseException) -> Refusal:
     """Tell a forward that fails from one that cannot be captured."""
     path = str(instance.user_module.__file__)
     try:
         with torch.no_grad():
             instance.module(*instance.args, **instance.kwargs)
-    except Exception as own:  # noqa: BLE001 - the user's code may raise anything
+    except (Exception, SystemExit) as own:  # noqa: BLE001 - the user's code may raise anything
         return Refusal(Fault.FORWARD_FAILED, describe_error(own, path))
     if type(error).__name__ == "GuardOnDataDependentSymNode":
         return Refusal(
@@ -267,7 +264,7 @@ def export_graph(instance: Instance) -> dict[str, Any]:
     try:
         program, watch = _export(instance, arguments)
         decomposed = program.run_decompositions(_decompositions())
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _refuse(instance, error) from error
     globals_read = watch.globals_read()
     _refuse_watched(watch)

@@ -186,7 +186,7 @@ def _guarded(what: str, path: Path, action: Callable[[], Any]) -> Any:
         return action()
     except Refusal:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Refusal(Fault.NOT_INSTANTIABLE, describe_error(error, str(path)), what=what) from error
 
 
@@ -223,4 +223,22 @@ def build_instance(path: str, class_name: str, workload: dict[str, Any], device:
 
     args, kwargs = pytree.tree_map(move, (args, kwargs))
     module = _guarded(f"moving {class_name} to {device}", file, lambda: module.to(target))
-    return Instance(module, tuple(args), dict(kwargs), user_module)
+    args, kwargs = _in_forwards_order(module, tuple(args), dict(kwargs))
+    return Instance(module, args, kwargs, user_module)
+
+
+def _in_forwards_order(module: nn.Module, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Give the same call with its arguments in the order of forward's parameters.
+
+    Raises:
+        Refusal: Forward cannot be called so.
+    """
+    signature = inspect.signature(module.forward)
+    for parameter in signature.parameters.values():
+        if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+            raise Refusal(Fault.NOT_CAPTURED, f"forward takes *{parameter.name}; give its arguments names", line=None)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise Refusal(Fault.FORWARD_FAILED, f"TypeError: {error}") from error
+    return bound.args, bound.kwargs

@@ -123,12 +123,14 @@ def _course_at_one(
 
 
 def _targets(program: ExportedProgram) -> list[str]:
-    """Give the operators on tensors with their literal arguments, and without those that only a size of one needs."""
+    """Give the operators on tensors, with their literal arguments and their results' number of dimensions."""
     found = []
     for node in program.graph.nodes:
-        if node.op == "call_function" and isinstance(node.meta.get("val"), (torch.Tensor, tuple, list)):
+        result = node.meta.get("val")
+        if node.op == "call_function" and isinstance(result, (torch.Tensor, tuple, list)):
             literals = [repr(a) for a in (*node.args, *node.kwargs.values()) if isinstance(a, (int, float, bool))]
-            found.append(" ".join((str(node.target), *literals)))
+            rank = str(result.dim()) if isinstance(result, torch.Tensor) else ""
+            found.append(" ".join((str(node.target), *literals, rank)))
     return found
 
 

@@ -1,0 +1,1 @@
+from .scale import Scale as Scale
