@@ -7,6 +7,8 @@ from adaexplore.codegen.lowering import lower_task
 from adaexplore.codegen.partition import GroupKind, partition, with_library_product
 from adaexplore.codegen.registry import family_of
 from adaexplore.codegen.schedule import defaults
+from adaexplore.model.candidate import Candidate, StepKind
+from adaexplore.model.identity import candidate_id
 from adaexplore.model.serialization import from_json
 from adaexplore.model.task import Task
 
@@ -50,3 +52,11 @@ def write(
         schedule |= {name: value for name, value in changes.items() if name in schedule}
         choices.append(Choice(chosen, schedule))
     return emit(new_emission(task, lowered, allow_tf32=False, n_processors=n_processors), groups, choices)
+
+
+def as_candidate(emitted: Emitted) -> Candidate:
+    params: dict[str, object] = {
+        "conditions": list(emitted.conditions),
+        "call_conditions": list(emitted.call_conditions),
+    }
+    return Candidate(candidate_id(emitted.source), emitted.source, "builtin", StepKind.LARGE, None, params)

@@ -15,6 +15,7 @@ from adaexplore.model.task import Task
 from adaexplore.proposers.builtin import BuiltinProposer
 
 from .laboratory import ZOO, Laboratory, all_large, classes, interpreting, wandered
+from .stored import as_candidate, write
 
 MODULES = classes(*sorted(ZOO.glob("*.py")))
 MOST_STRUCTURES = 3
@@ -52,6 +53,28 @@ def test_candidates_agree_with_their_module(laboratory: Laboratory, path: Path, 
         assert evaluation.status is EvaluationStatus.PASSED, (
             f"{candidate.summary}: {evaluation.detail}\n{candidate.source}"
         )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n_processors", "way", "persistent", "whole_waves"),
+    [
+        (132, "pointers", 0, 0), (5, "pointers", 1, 0), (4, "pointers", 0, 1), (5, "pointers", 1, 1),
+        (132, "descriptors", 1, 1), (5, "descriptors", 1, 0), (5, "descriptors", 0, 1), (1, "descriptors", 1, 1),
+    ],
+)  # fmt: skip
+def test_every_tile_is_computed_once(
+    laboratory: Laboratory, n_processors: int, way: str, persistent: int, whole_waves: int
+) -> None:
+    """3 tiles down by 4 across: more and fewer than there are processors, and splits within and at the edge."""
+    place = (ZOO / "products.py", "Tiles")
+    task = laboratory.tasks.get(place) or laboratory.capture(*place)
+    emitted = write(
+        task, f"{way} ieee", n_processors=n_processors, persistent=persistent, whole_waves=whole_waves,
+        block_m=16, block_n=32, block_k=16, group_m=2,
+    )  # fmt: skip
+    evaluation = laboratory.compare(task, as_candidate(emitted))
+    assert evaluation.status is EvaluationStatus.PASSED, f"{evaluation.detail}\n{emitted.source}"
 
 
 @pytest.mark.slow
