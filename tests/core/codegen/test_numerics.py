@@ -56,6 +56,16 @@ def test_candidates_agree_with_their_module(laboratory: Laboratory, path: Path, 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("name", "block"), [("LongRows", 256), ("LongSoftmax", 512), ("LongPartial", 1024)])
+def test_a_row_is_walked_in_several_blocks(laboratory: Laboratory, name: str, block: int) -> None:
+    place = (ZOO / "rows.py", name)
+    task = laboratory.tasks.get(place) or laboratory.capture(*place)
+    emitted = write(task, "loop", block=block)
+    evaluation = laboratory.compare(task, as_candidate(emitted))
+    assert evaluation.status is EvaluationStatus.PASSED, f"{evaluation.detail}\n{emitted.source}"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_processors", "way", "persistent", "whole_waves"),
     [
