@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event as StopEvent
@@ -21,7 +21,7 @@ from adaexplore.model.evaluation import Evaluation, EvaluationStatus
 from adaexplore.model.events import Event, RunFinished, RunStarted, StepEvaluated
 from adaexplore.model.identity import snake_case, source_hash
 from adaexplore.model.run import Run, RunId, RunOutcome, RunSettings, StepRecord
-from adaexplore.model.task import Policy, Task
+from adaexplore.model.task import Environment, Policy, Task
 from adaexplore.proposers.builtin import BuiltinProposer
 from adaexplore.replacement.receipt import function_name
 from adaexplore.replacement.section import render_code
@@ -94,7 +94,7 @@ def optimize(request: Request, settings: Settings, store: Store, stop: StopEvent
     """Search for a faster replacement of one module, yielding what happens as it happens.
 
     Every step is in the store before it is yielded. Setting ``stop`` ends the evaluation in flight at once, keeps the
-    best so far and yields ``RunFinished``.
+    best so far and yields ``RunFinished``; before ``RunStarted``, it ends the whole without an event or a run.
 
     Raises:
         UsageError: No such file or class, no workload.
@@ -103,12 +103,14 @@ def optimize(request: Request, settings: Settings, store: Store, stop: StopEvent
         StoreError: The store cannot be written.
     """
     subject = find_subject(request)
-    executor = LocalExecutor(settings, stop)
+    executor = LocalExecutor(replace(settings, target=request.target), stop)
     try:
         environment = executor.hello()
         task, allow_tf32 = capture(subject, executor.main, settings.limits.capture)
         proposer = BuiltinProposer(task, allow_tf32=allow_tf32)  # refuses what has no family
-        steps = request.steps or (DEFAULT_STEPS if environment.gpu else DEFAULT_STEPS_WITHOUT_GPU)
+        default_steps = DEFAULT_STEPS if environment.gpu else DEFAULT_STEPS_WITHOUT_GPU
+        steps = default_steps if request.steps is None else request.steps
+        _open(executor, task, environment)
         run = Run(
             id=RunId(secrets.token_hex(6)),
             task=task,
@@ -140,7 +142,7 @@ def resume(  # noqa: PLR0913 - the command's options
         seconds: A new total; None keeps the run's.
 
     Raises:
-        UsageError: No such run, or the module has changed since.
+        UsageError: No such run, the module has changed since, or the GPU is another one.
         RunLockedError: Another process is at work on it.
     """
     run = store.get_run(run_id)
@@ -149,20 +151,38 @@ def resume(  # noqa: PLR0913 - the command's options
     executor = LocalExecutor(settings, stop)
     try:
         with store.lock_run(run.id):
-            run = store.reopen(run.id, steps)
-            executor.hello()
             task = run.task
+            environment = executor.hello()
+            _require_same_gpu(run, environment)
             opened = executor.main.open(
                 opening(task.path, task.class_name, task.workload, task.policy), settings.limits.capture
             )
             if not opened["ok"]:
                 raise UsageError(reason=f"{task.class_name} cannot be built any more: {opened['message']}")
+            _open(executor, task, environment)
+            run = store.reopen(run.id, steps)
             search = _Search(run, store, executor, stop, allow_tf32=bool(opened["allow_tf32"]), seconds=seconds)
             yield from search.go()
     except Stopped:
         return
     finally:
         executor.close()
+
+
+def _open(executor: LocalExecutor, task: Task, environment: Environment) -> None:
+    """Build the module in the workers that will judge candidates."""
+    names = {
+        "function": f"{snake_case(task.class_name)}_forward",
+        "decorator": function_name(task.class_name),
+    }
+    head = header(Path(task.path))
+    executor.open(
+        task,
+        environment,
+        names,
+        opening(task.path, task.class_name, task.workload, task.policy),
+        lambda candidate: f"{head}\n\n{render_code(task, candidate)}",
+    )
 
 
 def _require_same_source(task: Task) -> None:
@@ -175,6 +195,15 @@ def _require_same_source(task: Task) -> None:
         raise UsageError(
             reason=f"{task.class_name} in {task.path} has changed since the run began",
             hint=f"Start a new run: adaexplore optimize {task.path}::{task.class_name}",
+        )
+
+
+def _require_same_gpu(run: Run, environment: Environment) -> None:
+    there, here = run.environment.gpu or "no GPU", environment.gpu or "no GPU"
+    if there != here:
+        raise UsageError(
+            reason=f"run {run.id} was made with {there}, here is {here}: their latencies cannot be compared",
+            hint=f"Start a new run: adaexplore optimize {run.task.path}::{run.task.class_name}",
         )
 
 
@@ -201,17 +230,6 @@ class _Search:
         return self.run.seconds + time.monotonic() - self.started
 
     def go(self) -> Iterator[Event]:
-        task = self.run.task
-        prefix = snake_case(task.class_name)
-        names = {"function": f"{prefix}_forward", "decorator": function_name(task.class_name)}
-        head = header(Path(task.path))
-        self.executor.open(
-            task,
-            self.run.environment,
-            names,
-            opening(task.path, task.class_name, task.workload, task.policy),
-            lambda candidate: f"{head}\n\n{render_code(task, candidate)}",
-        )
         yield self._started()
         try:
             yield from self._steps()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import Event
 
 from adaexplore.config import Settings
-from adaexplore.errors import WorkerError
+from adaexplore.errors import UsageError, WorkerError
 from adaexplore.evaluation.pipeline import evaluate
 from adaexplore.evaluation.stage import Stage
 from adaexplore.evaluation.stages.compare import Compare
@@ -17,6 +17,7 @@ from adaexplore.model.candidate import Candidate
 from adaexplore.model.evaluation import Evaluation
 from adaexplore.model.task import Environment, Task
 from adaexplore.worker.client import WorkerClient
+from adaexplore.worker.targets import architecture
 
 
 class LocalExecutor:
@@ -35,10 +36,12 @@ class LocalExecutor:
 
         Raises:
             WorkerStartError: The interpreter lacks something; the message says what to install.
+            UsageError: There is no GPU, and the target to compile for instead is unknown.
         """
         self.main.prestart()
         environment = self.main.hello()
         if not environment.gpu:
+            _require_known(self._settings.target)
             self._interpreter.hello()
         return environment
 
@@ -90,3 +93,10 @@ class LocalExecutor:
         """End all workers."""
         self.main.kill()
         self._interpreter.kill()
+
+
+def _require_known(target: str) -> None:
+    try:
+        architecture(target)
+    except ValueError as error:
+        raise UsageError(reason=str(error)) from None

@@ -19,9 +19,8 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
-_SHARED_MEMORY_BYTES = {80: 166912, 86: 101376, 89: 101376, 90: 232448, 100: 232448, 120: 101376}
-"""Largest dynamic shared memory of a block by compute capability: CUDA C++ Programming Guide 13.0, table "Technical
-Specifications per Compute Capability", less the 1 KiB that the system reserves."""
+from adaexplore.worker.targets import SHARED_MEMORY_BYTES, architecture
+
 _WARP_SIZE = 32
 
 
@@ -31,16 +30,12 @@ def parse_target(text: str) -> GPUTarget:
     Raises:
         ValueError: It is no such thing, or no CUDA architecture this file knows.
     """
-    backend, _, arch = text.partition(":")
-    if backend != "cuda" or not arch.isdigit() or int(arch) not in _SHARED_MEMORY_BYTES:
-        known = ", ".join(f"cuda:{a}" for a in sorted(_SHARED_MEMORY_BYTES))
-        raise ValueError(f"unknown target {text!r}; known are {known}")
-    return GPUTarget(backend, int(arch), _WARP_SIZE)
+    return GPUTarget("cuda", architecture(text), _WARP_SIZE)
 
 
 class _Utils:
     def __init__(self, arch: int) -> None:
-        self._shared = _SHARED_MEMORY_BYTES[arch]
+        self._shared = SHARED_MEMORY_BYTES[arch]
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         return {"max_shared_mem": self._shared, "multiprocessor_count": 132, "max_num_regs": 65536, "warpSize": 32}
