@@ -51,8 +51,9 @@ def relations_of(program: ExportedProgram, symbols: list[dict[str, Any]]) -> lis
     Raises:
         Refusal: One of them cannot be asked at a call.
     """
-    placeholders = (n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder")
-    tensor = next((v for v in placeholders if isinstance(v, torch.Tensor) and hasattr(v, "fake_mode")), None)
+    placeholders = [n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"]
+    tensors = [v for v in placeholders if isinstance(v, torch.Tensor) and hasattr(v, "fake_mode")]
+    tensor = next(iter(tensors), None)
     env = getattr(getattr(tensor, "fake_mode", None), "shape_env", None)
     if env is None:
         return []
@@ -62,15 +63,26 @@ def relations_of(program: ExportedProgram, symbols: list[dict[str, Any]]) -> lis
         expression = env.simplify(guard.expr)
         if str(expression) not in ("True", "true"):
             relations.add(_python(expression))
+    # A layout that differs is made contiguous before a kernel reads it: what it relied on need not be asked.
+    relations = {r for r in relations if not _names(r) - known or _names(r) - known - _strides(tensors)}
     for relation in relations:
         require_known(relation, known)
     return sorted(relations)
 
 
+def _strides(tensors: Iterable[torch.Tensor]) -> set[str]:
+    """Give the symbols that stand for strides."""
+    strides = [s for tensor in tensors for s in tensor.stride() if isinstance(s, torch.SymInt)]
+    return {str(symbol) for stride in strides for symbol in stride.node.expr.free_symbols}
+
+
+def _names(expression: str) -> set[str]:
+    return {node.id for node in ast.walk(ast.parse(expression, mode="eval")) if isinstance(node, ast.Name)}
+
+
 def require_known(expression: str, known: Iterable[str]) -> None:
     """Refuse an expression that names anything but ``known`` symbols, ``min``, ``max`` and ``abs``."""
-    names = {node.id for node in ast.walk(ast.parse(expression, mode="eval")) if isinstance(node, ast.Name)}
-    if names - set(known) - set(_FUNCTIONS):
+    if _names(expression) - set(known) - set(_FUNCTIONS):
         raise Refusal(Fault.NOT_CAPTURED, f"it holds only for sizes with {expression}, which no call shows", line=None)
 
 
