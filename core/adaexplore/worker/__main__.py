@@ -129,6 +129,9 @@ class _Session:
             return {"measurement": measure_candidate(self._load(message), self.instance, self.baselines)}
 
 
+_ABOUT_CANDIDATES = (Request.COMPILE, Request.COMPARE, Request.MEASURE)
+
+
 def _dtypes(instance: Any) -> set[str]:
     from adaexplore.worker.export import input_tensors
 
@@ -200,10 +203,25 @@ def _reply(session: _Session, message: dict[str, Any]) -> dict[str, Any]:
         text = f"{error.name} is missing: pip install {error.name} there"
         return {"id": message["id"], "ok": False, "fault": Fault.ENVIRONMENT, "message": text}
     except Exception as error:  # noqa: BLE001 - the fence of the worker's loop
-        details = getattr(error, "details", None)
-        if details is None:
+        refusal = _refusal(message, error)
+        if refusal is None:
             return _internal(message, error)
-        return {"id": message["id"], "ok": False, "fault": error.fault, "message": str(error), **details}  # type: ignore[attr-defined]
+        return {"id": message["id"], "ok": False, "fault": refusal.fault, "message": str(refusal), **refusal.details}
+
+
+def _refusal(message: dict[str, Any], error: Exception) -> Any:
+    """Give the refusal that ``error`` is, or stands for; None where it is a defect of ours.
+
+    A launch that goes wrong may be told anywhere later: while a candidate is judged, a lost GPU is its fault.
+    """
+    from adaexplore.worker.candidates import candidate_fault, device_is_lost
+    from adaexplore.worker.loading import Refusal
+
+    if isinstance(error, Refusal):
+        return error
+    if message["request"] in _ABOUT_CANDIDATES and device_is_lost(error):
+        return candidate_fault(error, "crashed")
+    return None
 
 
 def _internal(message: dict[str, Any], error: BaseException) -> dict[str, Any]:

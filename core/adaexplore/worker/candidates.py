@@ -119,12 +119,19 @@ def candidate_fault(error: BaseException, status: str) -> Refusal:
     elif name in ("CompilationError", "UnsupportedLanguageConstruct", "CompileTimeAssertionFailure", "PTXASError",
                   "OutOfResources") or "PassManager::run failed" in text:  # fmt: skip
         status = "compile_error"
-    elif "CUDA error" in text or name == "AcceleratorError":
-        status = "crashed"  # the context is lost: the worker must be replaced
+    elif device_is_lost(error):
+        status = "crashed"  # the worker must be replaced
     lines = [line for line in text.splitlines() if line.strip()]
     message = " ".join(lines[-1].split()) if name == "CompilationError" and lines else (lines[0] if lines else "")
     where = _line_in_candidate(error)
     return Refusal(Fault.CANDIDATE, f"{name}: {message[:300]}{where}", status=status)
+
+
+def device_is_lost(error: BaseException) -> bool:
+    """Tell whether the GPU's context is gone, so that nothing more can be done in this process."""
+    if isinstance(error, Refusal):
+        return error.details.get("status") == "crashed"
+    return "CUDA error" in str(error) or type(error).__name__ == "AcceleratorError"
 
 
 def _line_in_candidate(error: BaseException) -> str:

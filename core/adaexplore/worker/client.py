@@ -24,6 +24,8 @@ from adaexplore.worker.messages import Request
 _BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 _POLL_SECONDS = 0.1
 _LOG_TAIL = 400
+_DEATH_SECONDS = 20.0
+"""How long a killed process is waited for."""
 
 
 class Stopped(Exception):
@@ -114,7 +116,8 @@ class WorkerClient:
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a driver may hold a process for ever
+            process.wait(timeout=_DEATH_SECONDS)
         for stream in (process.stdin, self._replies):
             if stream is not None:
                 with contextlib.suppress(OSError):

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from adaexplore.worker.candidates import LoadedCandidate, candidate_fault
+from adaexplore.worker.candidates import LoadedCandidate, candidate_fault, device_is_lost
 from adaexplore.worker.errors_against_float64 import Verdict, judge
 from adaexplore.worker.loading import Instance, Refusal
 from adaexplore.worker.messages import Fault
@@ -81,6 +81,7 @@ class Comparison:
         saved = copy.deepcopy(self.instance.module.state_dict())
         started = time.monotonic()
         relations = [*self.graph["size_relations"], *self.graph["conditions"]]
+        is_lost = False
         try:
             for trial in make_trials(self.graph["symbols"], relations, small=self.interpreted):
                 spent = time.monotonic() - started
@@ -90,8 +91,12 @@ class Comparison:
                     change_weights(self.instance.module, self.generator)
                 self._direct(trial)
             self._replacement()
+        except Exception as error:
+            is_lost = device_is_lost(error)
+            raise
         finally:
-            self.instance.module.load_state_dict(saved)
+            if not is_lost:
+                self.instance.module.load_state_dict(saved)
         return {
             "how": "interpreter" if self.interpreted else "gpu",
             "trials": self.tally.trials,
