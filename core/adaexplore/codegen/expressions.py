@@ -22,9 +22,9 @@ _MARK = re.compile(r"_(\d)_")
 def literal_text(value: Literal) -> str:
     """Give a literal as Triton source."""
     if isinstance(value, float) and math.isinf(value):
-        return "float('inf')" if value > 0 else "-float('inf')"
+        return 'float("inf")' if value > 0 else '-float("inf")'
     if isinstance(value, float) and math.isnan(value):
-        return "float('nan')"
+        return 'float("nan")'
     return repr(value)
 
 

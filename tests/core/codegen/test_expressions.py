@@ -79,9 +79,9 @@ def test_helpers_are_functions(name: str) -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (float("inf"), "float('inf')"),
-        (-float("inf"), "-float('inf')"),
-        (float("nan"), "float('nan')"),
+        (float("inf"), 'float("inf")'),
+        (-float("inf"), '-float("inf")'),
+        (float("nan"), 'float("nan")'),
         (-1.5, "-1.5"),
         (1e-6, "1e-06"),
         (3, "3"),

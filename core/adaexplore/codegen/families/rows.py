@@ -188,7 +188,7 @@ class _Tile:
             if zero_where_padded(self.emission, self.group, value.operand):
                 return text
             return f"tl.where(mask, {text}, 0.0)"
-        neutral = "-float('inf')" if value.kind == "max" else "float('inf')"
+        neutral = '-float("inf")' if value.kind == "max" else 'float("inf")'
         return f"tl.where(mask, {text}, {neutral})"
 
     def reduced(self, value: Reduce, text: str) -> str:
@@ -322,7 +322,7 @@ def _emit_pass(tile: _Tile, reductions: list[Reduce]) -> None:
     """Walk the row once and bring home all reductions of one level."""
     writer = tile.writer
     for value in reductions:
-        neutral = {"max": "-float('inf')", "min": "float('inf')"}.get(value.kind, "0.0")
+        neutral = {"max": '-float("inf")', "min": 'float("inf")'}.get(value.kind, "0.0")
         dtype = "tl.float64" if value.dtype == "float64" else "tl.float32"
         writer.line(f"{_partial(tile, value)} = tl.full((BLOCK,), {neutral}, {dtype})")
     _open_pass(tile, [value.operand for value in reductions])

@@ -33,8 +33,8 @@ def masked_softmax_kernel(
     # line 16: scaled = scores * self.scale
     scaled = scores * scale
     # line 17: return torch.softmax(scaled.masked_fill(mask, float("-inf")), dim=-1)
-    chosen = tl.where(mask_value, -float('inf'), scaled)
-    largest = tl.reduce(tl.where(mask, chosen, -float('inf')), 1, _masked_softmax_max)[:, None]
+    chosen = tl.where(mask_value, -float("inf"), scaled)
+    largest = tl.reduce(tl.where(mask, chosen, -float("inf")), 1, _masked_softmax_max)[:, None]
     exps = tl.exp(chosen - largest)
     total = tl.sum(tl.where(mask, exps, 0.0), axis=1)[:, None]
     out = exps / total

@@ -23,8 +23,8 @@ def row_statistics_kernel(x_ptr, mean_ptr, variance_ptr, out_ptr, x_row_stride, 
     total = tl.sum(tl.where(mask, centred * centred, 0.0), axis=0)
     variance = total / n_cols
     # line 14: return mean, variance, torch.logsumexp(x, dim=-1)
-    largest = tl.reduce(tl.where(mask, x, -float('inf')), 0, _row_statistics_max)
-    chosen = tl.where(tl.abs(largest) == float('inf'), 0.0, largest)
+    largest = tl.reduce(tl.where(mask, x, -float("inf")), 0, _row_statistics_max)
+    chosen = tl.where(tl.abs(largest) == float("inf"), 0.0, largest)
     total_2 = tl.sum(tl.where(mask, tl.exp(x - chosen), 0.0), axis=0)
     out = tl.log(total_2) + chosen
     tl.store(mean_ptr + row, mean)

@@ -25,7 +25,7 @@ def softmax_temperature_kernel(
     logits = tl.load(logits_ptr + row * logits_row_stride + cols, mask=mask, other=0.0, eviction_policy="evict_last")
     # line 16: return torch.softmax(logits / self.temperature, dim=-1)
     ratio = logits / temperature
-    largest = tl.reduce(tl.where(mask, ratio, -float('inf')), 0, _softmax_temperature_max)
+    largest = tl.reduce(tl.where(mask, ratio, -float("inf")), 0, _softmax_temperature_max)
     exps = tl.exp(ratio - largest)
     total = tl.sum(tl.where(mask, exps, 0.0), axis=0)
     out = exps / total
