@@ -29,6 +29,8 @@ H100_PROCESSORS = 132
 """Streaming multiprocessors of an H100 SXM or H200: what schedules are made for where there is no GPU."""
 MOST_PLANS = 300
 """Structures considered for one module; a run tries some tens of candidates."""
+_TAKEN_NAMES = frozenset({"module", "names", "device", "cls", "original"})
+"""What the functions of a sidecar call their own arguments and variables."""
 _NO_KERNEL = (GroupKind.VIEW, GroupKind.LIBRARY)
 
 
@@ -74,12 +76,19 @@ class BuiltinProposer:
 
     Raises:
         UnsupportedOperatorError: At construction, where an operator has no family.
-        CaptureError: At construction, where there is nothing that a kernel could do.
+        CaptureError: At construction, where there is nothing that a kernel could do, or an argument has our name.
     """
 
     name: ClassVar[str] = "builtin"
 
     def __init__(self, task: Task, *, allow_tf32: bool, n_processors: int = 0) -> None:
+        taken = [p.name for p in task.graph.parameters if p.name in _TAKEN_NAMES]
+        if taken:
+            raise CaptureError(
+                reason=f"{task.class_name} in {task.path}: forward has an argument `{taken[0]}`, which is what the "
+                "replacement calls something of its own",
+                hint="Rename the argument.",
+            )
         self._task = task
         self._allow_tf32 = allow_tf32
         self._n_processors = n_processors or H100_PROCESSORS

@@ -10,7 +10,7 @@ from adaexplore.proposers.builtin import BuiltinProposer
 
 from .laboratory import MODULES, Laboratory, classes, compiling, subject_of
 
-REFUSED = MODULES / "zoo_refused.py"
+REFUSED = MODULES / "refused" / "operators.py"
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """The builtin proposer keeps the contract of every proposer, and is deterministic across processes."""
 
+import dataclasses
 import hashlib
 import subprocess
 import sys
@@ -8,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from adaexplore.config import worker_environment
+from adaexplore.errors import CaptureError
 from adaexplore.model.candidate import Candidate, StepKind
 from adaexplore.model.evaluation import Evaluation, EvaluationStatus
 from adaexplore.model.identity import candidate_id
-from adaexplore.model.serialization import from_json
-from adaexplore.model.task import Task
+from adaexplore.model.serialization import from_json, to_json
+from adaexplore.model.task import Graph, Task
 from adaexplore.proposers.builtin import BuiltinProposer
 from adaexplore.search.proposal import Judged, Proposal
 
@@ -153,6 +155,16 @@ def test_the_number_of_processors_shapes_the_source() -> None:
     }
     assert "N_PROGRAMS=1," in sources[1]
     assert "132" not in sources[1]
+
+
+@pytest.mark.parametrize("name", ["module", "names", "device"])
+def test_an_argument_with_a_name_of_ours_is_refused(name: str) -> None:
+    task = stored_task("gelu_bias")
+    text = (
+        to_json(task.graph).replace('"name": "x"', f'"name": "{name}"').replace('"source": "x"', f'"source": "{name}"')
+    )
+    with pytest.raises(CaptureError, match=name):
+        BuiltinProposer(dataclasses.replace(task, graph=from_json(text, Graph)), allow_tf32=False)
 
 
 def digest() -> str:
