@@ -54,6 +54,7 @@ def _decorator(task: Task, prefix: str) -> str:
     paths = [e.source for e in graph.inputs if e.kind is InputKind.PARAMETER and e.requires_grad]
     weights = [access(path, "self") for path in paths]
     floats = [t for t in tensors if _is_float(graph, t)]
+    listed = graph.output_structure == "list"
     return (
         Template(template)
         .substitute(
@@ -73,6 +74,10 @@ def _decorator(task: Task, prefix: str) -> str:
             owners="[" + ", ".join(_owner(path) for path in paths) + "]",
             needs_grad=" or ".join(f"{t}.requires_grad" for t in (*floats, *weights)) or "False",
             first=tensors[0],
+            # autograd looks for tensors in a tuple, and in nothing else
+            as_tuple="tuple(" if listed else "",
+            as_list="list(" if listed else "",
+            close=")" if listed else "",
             others="{" + ", ".join(f'"{o}": {o}' for o in others) + "}",
         )
         .rstrip("\n")
