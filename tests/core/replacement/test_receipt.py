@@ -99,7 +99,7 @@ def test_is_stale_when_the_class_changed(make_receipt: Callable[..., Receipt]) -
     [
         ("RMSNorm", "triton_rms_norm"),
         ("RMSNormResidual", "triton_rms_norm_residual"),
-        ("Conv2dBNReLU", "triton_conv2d_bn_re_lu"),
+        ("Conv2dBNReLU", "triton_conv2d_bn_relu"),
         ("MLP", "triton_mlp"),
         ("Outer.Inner", "triton_outer_inner"),
         ("_Private", "triton_private"),
