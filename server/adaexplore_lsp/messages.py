@@ -10,12 +10,12 @@ NOT_MEASURED = "verified, not measured: no GPU"
 
 
 def times(ratio: float) -> str:
-    """Say ``2.3x``."""
-    return f"{ratio:.1f}x" if ratio < 100 else f"{ratio:.0f}x"
+    """Say ``1.06x``, ``12.0x``, ``120x``: three digits, so that 1.06 is not called 1.1."""
+    return f"{ratio:.{2 if ratio < 10 else 1 if ratio < 100 else 0}f}x"
 
 
 def progress(state: JobState) -> str:
-    """Say ``12/30 · best 1.8x``."""
+    """Say ``12/30 · best 1.80x``."""
     if not state.steps:
         return "capturing the module"
     best = "" if state.best_speedup is None else f" · best {times(state.best_speedup)}"
@@ -28,7 +28,7 @@ def cancel_title(state: JobState) -> str:
 
 
 def speedup(evaluation: Evaluation | None) -> str:
-    """Say ``2.3x faster than eager, 1.2x than torch.compile``, or why there is no such number.."""
+    """Say ``2.30x faster than eager, 1.06x than torch.compile``, or why there is no such number."""
     measurement = None if evaluation is None else evaluation.measurement
     if measurement is None:
         return NOT_MEASURED
@@ -39,7 +39,7 @@ def speedup(evaluation: Evaluation | None) -> str:
 
 
 def short_speedup(evaluation: Evaluation) -> str:
-    """Say ``2.3x``, or ``verified, not measured``."""
+    """Say ``2.30x``, or ``verified, not measured``."""
     measurement = evaluation.measurement
     return "verified, not measured" if measurement is None else times(measurement.speedup)
 

@@ -296,18 +296,18 @@ def test_cancel_from_the_editor(start_editor, model):
     editor = start_editor([sys.executable, str(SERVE), "interruptible"])
     editor.open(model)
     editor.command(CLASS_LINE, "optimize")
-    editor.wait("a report", lambda: "1/3 · best 1.8x" in str(editor.lua("return _G.progress")))
-    assert "search running: 1/3 · best 1.8x" in editor.hover(CLASS_LINE)
-    assert editor.titles(CLASS_LINE) == ["Cancel the search (1/3, best 1.8x)"]
+    editor.wait("a report", lambda: "1/3 · best 1.80x" in str(editor.lua("return _G.progress")))
+    assert "search running: 1/3 · best 1.80x" in editor.hover(CLASS_LINE)
+    assert editor.titles(CLASS_LINE) == ["Cancel the search (1/3, best 1.80x)"]
     editor.command(CLASS_LINE, "cancel")
-    assert editor.progress_end(10)["message"].startswith("cancelled; best so far: 2.3x")
+    assert editor.progress_end(10)["message"].startswith("cancelled; best so far: 2.30x")
 
 
 def test_leaving_the_editor_ends_the_server_and_not_the_search(start_editor, model):
     editor = start_editor([sys.executable, str(SERVE), "hang"])
     editor.open(model)
     editor.command(CLASS_LINE, "optimize")
-    editor.wait("a report", lambda: "1/3 · best 1.8x" in str(editor.lua("return _G.progress")))
+    editor.wait("a report", lambda: "1/3 · best 1.80x" in str(editor.lua("return _G.progress")))
     (server,) = processes_with(SERVE.name)
     (search,) = processes_with("fake_search.py", f"{model}::AddRMSNorm")
     try:

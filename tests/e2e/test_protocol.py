@@ -66,13 +66,13 @@ def test_a_search_from_the_action_to_the_end(connect, capabilities, module_file)
     assert values[0]["kind"] == "begin"
     assert values[0]["cancellable"] is True
     assert values[0]["percentage"] == 0
-    assert values[-1] == {"kind": "end", "message": "2.3x faster than eager, 1.2x than torch.compile"}
+    assert values[-1] == {"kind": "end", "message": "2.30x faster than eager, 1.20x than torch.compile"}
     assert [value["kind"] for value in values].count("end") == 1
     assert all("percentage" in value for value in values[:-1])
     client.wait(lambda: client.of("window/showMessage"))
     (message,) = client.of("window/showMessage")
     assert message["type"] == 3
-    assert message["message"] == "AdaExplore: Norm: 2.3x faster than eager, 1.2x than torch.compile"
+    assert message["message"] == "AdaExplore: Norm: 2.30x faster than eager, 1.20x than torch.compile"
     assert client.quit() == 0
 
 
@@ -127,10 +127,10 @@ def test_cancel_ends_the_search_and_the_progress(connect, capabilities, module_f
     client.initialize(capabilities)
     uri = client.open(module_file)
     result, _ = optimize(client, uri)
-    client.wait(lambda: any(value.get("message") == "1/3 · best 1.8x" for _, value in client.progress()))
-    assert "search running: 1/3 · best 1.8x" in client.hover(uri, 5)
+    client.wait(lambda: any(value.get("message") == "1/3 · best 1.80x" for _, value in client.progress()))
+    assert "search running: 1/3 · best 1.80x" in client.hover(uri, 5)
     (action,) = client.actions(uri, 7)
-    assert action["title"] == "Cancel the search (1/3, best 1.8x)"
+    assert action["title"] == "Cancel the search (1/3, best 1.80x)"
     again = client.execute({"command": "adaexplore.optimize", "arguments": action["command"]["arguments"]})
     assert again == result  # the same search, not a second one
     if way in ("token", "both"):
@@ -142,7 +142,7 @@ def test_cancel_ends_the_search_and_the_progress(connect, capabilities, module_f
     client.wait(client.ends, what="the progress did not end")
     time.sleep(0.3)
     (end,) = client.ends()
-    assert end["message"] == "cancelled; best so far: 2.3x faster than eager, 1.2x than torch.compile"
+    assert end["message"] == "cancelled; best so far: 2.30x faster than eager, 1.20x than torch.compile"
     assert search_pid(module_file) is None
     assert client.execute(action["command"]) is False
     client.notify("window/workDoneProgress/cancel", {"token": client.progress()[0][0]})
@@ -154,7 +154,7 @@ def test_a_stubborn_search_is_killed(connect, editors, module_file):
     client.initialize(editors["vscode"])
     uri = client.open(module_file)
     optimize(client, uri)
-    client.wait(lambda: any(value.get("message") == "1/3 · best 1.8x" for _, value in client.progress()))
+    client.wait(lambda: any(value.get("message") == "1/3 · best 1.80x" for _, value in client.progress()))
     pid = search_pid(module_file)
     client.execute({"command": "adaexplore.cancel", "arguments": [{"uri": uri, "name": "Norm"}]})
     client.wait(client.ends, seconds=10)
@@ -334,7 +334,7 @@ def test_the_server_leaves_at_once_and_the_search_goes_on(connect, module_file, 
         parent = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     client.initialize({"window": {"workDoneProgress": True}}, process_id=parent.pid if parent else None)
     optimize(client, client.open(module_file))
-    client.wait(lambda: any(value.get("message") == "1/3 · best 1.8x" for _, value in client.progress()))
+    client.wait(lambda: any(value.get("message") == "1/3 · best 1.80x" for _, value in client.progress()))
     pid = search_pid(module_file)
     assert pid is not None
     try:

@@ -22,7 +22,7 @@ def ending(event, cancelled=False, returncode=0):
     [
         (JobState(), "capturing the module"),
         (JobState(0, 30), "0/30"),
-        (JobState(12, 30, 1.84), "12/30 · best 1.8x"),
+        (JobState(12, 30, 1.84), "12/30 · best 1.84x"),
         (JobState(30, 30, 123.4), "30/30 · best 123x"),
     ],
 )
@@ -40,8 +40,8 @@ def test_endings(make):
         make.measured, measurement=dataclasses.replace(make.measured.measurement, compiled=None)
     )
     cases = [
-        (ending(finished("improved", make.measured)), "2.3x faster than eager, 1.2x than torch.compile"),
-        (ending(finished("improved", without_compile)), "2.3x faster than eager"),
+        (ending(finished("improved", make.measured)), "2.30x faster than eager, 1.20x than torch.compile"),
+        (ending(finished("improved", without_compile)), "2.30x faster than eager"),
         (ending(finished("verified", make.verified)), "verified, not measured: no GPU"),
         (ending(finished("nothing_better", make.measured)), "nothing better found"),
         (ending(finished("failed", None, best=False)), "said the engine"),

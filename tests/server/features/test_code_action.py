@@ -63,11 +63,11 @@ def test_without_a_workload_the_reason_is_given(situation):
 def test_a_running_search_can_only_be_cancelled(make, situation):
     result = Result(make.run("/m.py"), make.measured)
     (action,) = actions_for(situation(running=JobState(12, 30, 1.8), result=result), EVERYTHING)
-    assert action.title == "Cancel the search (12/30, best 1.8x)"
+    assert action.title == "Cancel the search (12/30, best 1.80x)"
     assert action.command.command == "adaexplore.cancel"
 
 
-@pytest.mark.parametrize(("gpu", "title"), [(True, "2.3x"), (False, "verified, not measured")])
+@pytest.mark.parametrize(("gpu", "title"), [(True, "2.30x"), (False, "verified, not measured")])
 def test_a_result_can_be_inserted(make, situation, gpu, title):
     evaluation = make.measured if gpu else make.verified
     outcome = RunOutcome.IMPROVED if gpu else RunOutcome.VERIFIED
@@ -95,7 +95,7 @@ def test_a_replaced_module_can_be_reverted_or_get_a_newer_kernel(make, situation
     assert titles(actions_for(situation(text=text, receipt=receipt, result=same), EVERYTHING)) == expected
     assert titles(actions_for(situation(text=text, receipt=None), EVERYTHING)) == expected
     actions = actions_for(situation(text=text, receipt=receipt, result=newer), EVERYTHING)
-    assert titles(actions) == ["Insert Triton kernel (2.3x)", *expected]
+    assert titles(actions) == ["Insert Triton kernel (2.30x)", *expected]
 
 
 def test_inserting_creates_the_sidecar_and_adds_a_line(make):

@@ -42,15 +42,15 @@ def test_a_module_without_a_workload_says_what_to_write(hover):
 
 
 def test_a_running_search(hover):
-    assert hover(running=JobState(12, 30, 1.8)).startswith("**AdaExplore** · search running: 12/30 · best 1.8x\n")
+    assert hover(running=JobState(12, 30, 1.8)).startswith("**AdaExplore** · search running: 12/30 · best 1.80x\n")
 
 
 def test_a_measured_result(make, hover):
     text = hover(result=Result(make.run("/m.py"), make.measured))
-    assert text.startswith("**AdaExplore** · 2.3x faster than eager, 1.2x than torch.compile\n\n| |")
+    assert text.startswith("**AdaExplore** · 2.30x faster than eager, 1.20x than torch.compile\n\n| |")
     assert "| Triton | 1 ms (0.9 to 1.1) |  |\n" in text
-    assert "| eager | 2.3 ms (2.2 to 2.4) | 2.3x |\n" in text
-    assert "| torch.compile | 1.2 ms (1.1 to 1.3) | 1.2x |\n" in text
+    assert "| eager | 2.3 ms (2.2 to 2.4) | 2.30x |\n" in text
+    assert "| torch.compile | 1.2 ms (1.1 to 1.3) | 1.20x |\n" in text
     assert "Error against float64 on the GPU, worst of 6 trials: 1.2e-07 (eager: 1.1e-07)" in text
     assert "`x=float32[8, 64]` · NVIDIA H200 · torch 2.11.0, triton 3.6.0 · policy `user` · 2026-03-01\n\n" in text
     assert text.endswith("line 5")
@@ -80,7 +80,7 @@ def test_a_result_without_a_gpu_shows_no_speedup(make, hover):
         (RunOutcome.NOTHING_BETTER, True, "nothing better found: leave it as it is"),
         (RunOutcome.FAILED, False, "no candidate passed"),
         (RunOutcome.CANCELLED, False, "the search was cancelled before it found anything"),
-        (RunOutcome.CANCELLED, True, "2.3x faster than eager, 1.2x than torch.compile (search cancelled)"),
+        (RunOutcome.CANCELLED, True, "2.30x faster than eager, 1.20x than torch.compile (search cancelled)"),
     ],
 )
 def test_other_outcomes(make, hover, outcome, best, text):
