@@ -131,7 +131,23 @@ def device_is_lost(error: BaseException) -> bool:
     """Tell whether the GPU's context is gone, so that nothing more can be done in this process."""
     if isinstance(error, Refusal):
         return error.details.get("status") == "crashed"
-    return "CUDA error" in str(error) or type(error).__name__ == "AcceleratorError"
+    return "CUDA error" in str(error) or type(error).__name__ == "AcceleratorError" or not _gpu_answers()
+
+
+def _gpu_answers() -> bool:
+    """Tell whether the GPU still works for this process, where it uses one: a lost context fails at everything.
+
+    Errors do not tell by themselves: Triton reports a device-side assertion as it reports a wrong argument.
+    """
+    import torch
+
+    if not torch.cuda.is_initialized():
+        return True
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _line_in_candidate(error: BaseException) -> str:
