@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from .conftest import Inserted
 
@@ -254,6 +255,26 @@ def test_fake_and_meta_tensors_get_the_original(inserted: Inserted) -> None:
     meta = torch.empty(4, 6, 24, device="meta")
     result, launched = inserted.launched(lambda: ours.to("meta")(meta, meta, 2, shift=0.25))
     assert (result.device.type, launched) == ("meta", 0)
+
+
+class Seeing(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_dispatch_mode_sees_the_originals_operators(inserted: Inserted, x: torch.Tensor, y: torch.Tensor) -> None:
+    seen = []
+    for module in inserted.pair():
+        with Seeing() as mode:
+            _, launched = inserted.launched(lambda m=module: m(x, y, 2, shift=0.25))  # type: ignore[misc]
+        assert launched == 0
+        seen.append(mode.seen)
+    assert seen[0] == seen[1]
 
 
 def test_deferred_and_exported(inserted: Inserted, x: torch.Tensor, y: torch.Tensor) -> None:
