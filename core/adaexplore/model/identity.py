@@ -6,6 +6,7 @@ import ast
 import hashlib
 import json
 import re
+import unicodedata
 
 from adaexplore.model.candidate import CandidateId
 
@@ -41,8 +42,13 @@ def source_hash(text: str) -> str:
 
 
 def snake_case(class_name: str) -> str:
-    """Give ``rms_norm`` for ``RMSNorm`` and ``outer_inner`` for ``Outer.Inner``."""
-    words = re.sub(r"(Si|Re|Ge|Se)LU", r"\1lu", class_name.replace(".", "_"))  # one word: SiLU, ReLU, GeLU, SeLU
+    """Give ``rms_norm`` for ``RMSNorm``, ``outer_inner`` for ``Outer.Inner``, and ASCII for any name.
+
+    Names of kernels reach the GPU's assembler, which knows no other letters.
+    """
+    text = unicodedata.normalize("NFKD", class_name.replace(".", "_")).encode("ascii", "ignore").decode()
+    words = re.sub(r"(Si|Re|Ge|Se)LU", r"\1lu", text)  # one word: SiLU, ReLU, GeLU, SeLU
     words = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", words)
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", words)
-    return re.sub(r"_+", "_", words).strip("_").lower()
+    plain = re.sub(r"_+", "_", words).strip("_").lower()
+    return plain if plain.isidentifier() else f"module_{short_hash('name', class_name)[:6]}"

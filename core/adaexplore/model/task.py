@@ -156,7 +156,8 @@ class AttributeRead:
     """Dotted path below the module: ``eps``, ``norm.eps``."""
     value: Literal | tuple[Literal, ...]
     how: str = "value"
-    """``value``: compare with it; ``name``: a function or class, compare its qualified name; ``text``: compare its
+    """``value``: compare with it; ``name``: a function or class, compare its qualified name (a leading dot: in the
+    class's own file); ``text``: compare its
     ``str`` (dtypes, dicts of literals); ``absent``: there is no such attribute."""
 
 
@@ -187,10 +188,16 @@ class Graph:
     parameters: tuple[ForwardParameter, ...]
     reads: tuple[AttributeRead, ...]
     submodules: tuple[tuple[str, str], ...]
-    """Path and qualified type of each submodule below the module."""
+    """Path and qualified type of each submodule below the module; a leading dot as in ``AttributeRead``."""
     globals_read: tuple[AttributeRead, ...] = ()
     """Module-level values that forward and its helpers read, by name; ``module:name`` where they stand elsewhere than
     forward does; a dotted path for a field."""
+    texts: tuple[tuple[str, str], ...] = ()
+    """The user's functions that ran, as ``module:qualname`` (``:qualname`` in the class's own file), with the hash of
+    their source."""
+    exact_layout: bool = False
+    """Forward asks how tensors lie in memory: only the workload's layout will do."""
+    default_dtype: str = "float32"
     size_relations: tuple[str, ...] = ()
     """Python conditions on the symbols that the capture relied on: ``s0 > 2``."""
 

@@ -49,9 +49,12 @@ def _conjunction(conditions: Sequence[str]) -> list[str]:
 
 
 def _state_conditions(graph: Graph) -> list[str]:
-    conditions = _children_conditions(graph, "", "")
+    conditions = [f"torch.get_default_dtype() is torch.{graph.default_dtype}"]
+    if graph.submodules:
+        conditions.append("not torch.nn.modules.module._has_any_global_hook()")
+    conditions += _children_conditions(graph, "", "")
     for path, kind in graph.submodules:
-        conditions.append(f'_is_bare({access(path)}, "{kind}")')
+        conditions.append(f"_is_bare({access(path)}, {_qualified(kind)})")
         conditions += _children_conditions(graph, path, kind)
     conditions += [_compare(read, access(read.path)) for read in graph.reads if read.how != "absent"]
     conditions += [_is_absent(read.path) for read in graph.reads if read.how == "absent"]
@@ -80,10 +83,15 @@ def _global(path: str) -> str:
 
 def _compare(read: AttributeRead, text: str) -> str:
     if read.how == "name":
-        return f"_is_named({text}, {read.value!r})"
+        return f"_is_named({text}, {_qualified(str(read.value))})"
     if read.how == "text":
         return f"str({text}) == {read.value!r}"
     return _equals(text, read.value)
+
+
+def _qualified(name: str) -> str:
+    """Give a name as an expression: the class's own file may be run as a script."""
+    return f'names["__name__"] + "{name}"' if name.startswith(".") else f'"{name}"'
 
 
 def _equals(text: str, value: Literal | tuple[Literal, ...]) -> str:
@@ -106,7 +114,7 @@ def _call_conditions(graph: Graph, extra: Sequence[str]) -> list[str]:
         if not parameter.is_tensor:
             conditions.append(_equals(parameter.name, parameter.value))
     for entry in graph.inputs:
-        conditions += _tensor_conditions(entry, symbols)
+        conditions += _tensor_conditions(entry, symbols, exact=graph.exact_layout)
     conditions += [_holds(_substituted(relation, symbols)) for relation in (*graph.size_relations, *extra)]
     return list(dict.fromkeys(conditions))
 
@@ -124,7 +132,7 @@ def _text(entry: GraphInput) -> str:
     return entry.source if entry.kind is InputKind.ARGUMENT else access(entry.source)
 
 
-def _tensor_conditions(entry: GraphInput, symbols: dict[str, str]) -> list[str]:
+def _tensor_conditions(entry: GraphInput, symbols: dict[str, str], *, exact: bool) -> list[str]:
     text = _text(entry)
     conditions = [f"_is_plain({text}, torch.{entry.dtype}, device)"]
     if entry.kind is not InputKind.ARGUMENT:
@@ -141,7 +149,9 @@ def _tensor_conditions(entry: GraphInput, symbols: dict[str, str]) -> list[str]:
         else:
             conditions.append(f"{own} == {wanted}")
     if entry.contiguous:
-        conditions.append(f"_has_rows({text})")
+        conditions.append(f"{text}.is_contiguous()" if exact else f"_has_rows({text})")
+    elif exact:
+        conditions.append(f"not {text}.is_contiguous()")
     return conditions
 
 

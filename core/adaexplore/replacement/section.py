@@ -16,7 +16,24 @@ from adaexplore.replacement.guard import render_guard
 from adaexplore.replacement.receipt import Receipt, Section, function_name
 
 _PROVIDED = frozenset(
-    {"torch", "triton", "triton.language", "contextlib", "copy", "functools", "inspect", "os", "sys", "threading"}
+    {
+        "torch",
+        "triton",
+        "triton.language",
+        "contextlib",
+        "copy",
+        "functools",
+        "inspect",
+        "os",
+        "sys",
+        "threading",
+        "ast",
+        "hashlib",
+        "importlib.util",
+        "json",
+        "textwrap",
+        "warnings",
+    }
 )
 """What the sidecar's header imports already."""
 
@@ -51,7 +68,8 @@ def _decorator(task: Task, prefix: str) -> str:
     template = resources.files(__package__).joinpath("section_decorator.py.txt").read_text(encoding="utf-8")
     tensors = [p.name for p in graph.parameters if p.is_tensor]
     others = [p.name for p in graph.parameters if not p.is_tensor]
-    paths = [e.source for e in graph.inputs if e.kind is InputKind.PARAMETER and e.requires_grad]
+    # Frozen weights may be set free later, and buffers must not change before the backward: all of them go through.
+    paths = [e.source for e in graph.inputs if e.kind is not InputKind.ARGUMENT and "float" in e.dtype]
     weights = [access(path, "self") for path in paths]
     floats = [t for t in tensors if _is_float(graph, t)]
     listed = graph.output_structure == "list"
@@ -60,6 +78,7 @@ def _decorator(task: Task, prefix: str) -> str:
         .substitute(
             prefix=prefix,
             class_name=task.class_name,
+            texts=_texts(graph),
             function=function_name(task.class_name),
             signature=", ".join(_signature(graph)),
             passed="".join(f", {f'{p.name}=' if p.keyword_only else ''}{p.name}" for p in graph.parameters),
@@ -88,6 +107,11 @@ def _owner(path: str) -> str:
     """Give where a parameter is kept, and its name there: ``(ctx.module.norm, "weight")``."""
     owner, _, name = path.rpartition(".")
     return f'({access(owner, "ctx.module") if owner else "ctx.module"}, "{name}")'
+
+
+def _texts(graph: Graph) -> str:
+    """Give the executed functions and the hashes of their source as a literal."""
+    return "{" + "".join(f'\n    "{place}": "{digest}",' for place, digest in graph.texts) + "\n}"
 
 
 def _is_float(graph: Graph, argument: str) -> bool:
@@ -126,7 +150,7 @@ def render_section(run: Run, record: StepRecord, final: Evaluation | None) -> Se
         workload=f"{task.shapes}, from {task.workload.origin}",
         torch=environment.torch,
         triton=environment.triton,
-        how=correctness.how,
+        how="; ".join(filter(None, (correctness.how, correctness.note))),
         relative_error=correctness.relative_error,
         max_error=correctness.max_error,
         eager_relative_error=correctness.eager_relative_error,

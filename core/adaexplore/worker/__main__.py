@@ -103,12 +103,13 @@ class _Session:
             from adaexplore.worker.interpreter import interpret_as_a_gpu_would
 
             interpret_as_a_gpu_would()
-        graph = message["graph"] | {"replaced_dtype": self.replaced_dtype}
+        if self.replaced_dtype:  # the guard must admit the dtype that stands in
+            message["source"] = message["source"].replace(f"torch.{self.replaced_dtype}", "torch.float32")
         with policy_flags(self.policy):
             comparison = Comparison(
                 self._load(message),
                 self.instance,
-                graph,
+                message["graph"],
                 factor=error_factor(self.policy),
                 interpreted=self.interpreted,
             )

@@ -247,7 +247,7 @@ def _refuse(instance: Instance, error: BaseException) -> Refusal:
 
 def _refuse_watched(watch: Watch) -> None:
     for path, line in watch.written.items():
-        raise Refusal(Fault.NOT_CAPTURED, f"forward assigns self.{path}", line=line)
+        raise Refusal(Fault.NOT_CAPTURED, f"forward assigns {path}", line=line)
     for path, (kind, line) in watch.unwatchable.items():
         reason = f"forward reads {path} (a {kind}), which could change without being noticed"
         raise Refusal(Fault.NOT_CAPTURED, reason, line=line)
@@ -284,15 +284,29 @@ def export_graph(instance: Instance) -> dict[str, Any]:
         "output_structure": structure,
         "symbols": symbols,
         "parameters": _parameters(instance, arguments),
-        "reads": _entries(watch.attributes),
-        "submodules": [[path, qualified_name(type(m))] for path, m in instance.module.named_modules() if path],
-        "globals_read": _entries(globals_read),
+        "reads": _entries(watch.attributes, instance),
+        "submodules": [
+            [path, _relative(qualified_name(type(m)), instance)] for path, m in instance.module.named_modules() if path
+        ],
+        "globals_read": _entries(globals_read, instance),
         "size_relations": relations,
+        "texts": list(map(list, watch.texts().items())),
+        "exact_layout": watch.asks_for_layout(),
+        "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
     }
 
 
-def _entries(reads: dict[str, tuple[str, Any]]) -> list[dict[str, Any]]:
-    return [{"path": path, "value": value, "how": how} for path, (how, value) in reads.items()]
+def _entries(reads: dict[str, tuple[str, Any]], instance: Instance) -> list[dict[str, Any]]:
+    return [
+        {"path": path, "value": _relative(value, instance) if how == "name" else value, "how": how}
+        for path, (how, value) in reads.items()
+    ]
+
+
+def _relative(name: str, instance: Instance) -> str:
+    """Give names from the user's file with a leading dot: the file may be run as ``__main__`` later."""
+    own = f"{instance.user_module.__name__}."
+    return f".{name.removeprefix(own)}" if name.startswith(own) else name
 
 
 def describe_inputs(instance: Instance) -> str:

@@ -7,7 +7,7 @@ recorded here while the module is exported. What can neither be compared later n
 from __future__ import annotations
 
 import dataclasses
-import dis
+import functools
 import inspect
 import logging
 import os
@@ -20,6 +20,8 @@ from typing import Any
 
 import torch
 from torch import nn
+
+from adaexplore.worker import program_text
 
 _INTERNAL = (set(nn.Module().__dict__) | set(dir(nn.Module))) - {"training"}
 _BASE_FILE = sys.modules[nn.Module.__module__].__file__
@@ -103,7 +105,7 @@ class Watch:
     def note_write(self, owner: nn.Module, name: str, line: int | None) -> None:
         """Record that forward assigns ``owner.name``."""
         if id(owner) in self.paths:
-            self.written[self._path(owner, name)] = line
+            self.written[f"self.{self._path(owner, name)}"] = line
 
     def _path(self, owner: nn.Module, name: str) -> str:
         return ".".join(filter(None, (self.paths[id(owner)], name)))
@@ -123,47 +125,115 @@ class Watch:
     def globals_read(self) -> dict[str, tuple[str, Any]]:
         """Give the globals that the executed functions of the user's files name, with how to compare them.
 
-        Modules, functions and classes are the program's text, and tensors the graph's business.
+        Functions and classes are compared by name, values of classes and modules by value; tensors are the graph's
+        business. What can change unnoticed is noted as unwatchable.
         """
         found: dict[str, tuple[str, Any]] = {}
         for code, namespace in self.codes.items():
+            tree = program_text.parsed(code)
+            if tree is None:
+                continue
             prefix = "" if namespace is self.own_globals else f"{namespace.get('__name__')}:"
-            for instruction in dis.get_instructions(code):
-                if instruction.opname not in ("LOAD_GLOBAL", "LOAD_NAME"):
-                    continue
-                name = str(instruction.argval)
-                value = namespace.get(name, dis)  # a module, where it is a builtin
-                if name.startswith("__") or isinstance(value, _TEXT):
-                    continue
-                try:
-                    found[prefix + name] = comparable(value)
-                except UnwatchableError as error:
-                    fields = _fields(prefix + name, value)
-                    if fields is None:
-                        line = code.co_firstlineno if code.co_filename == self.user_file else None
-                        self.unwatchable[name] = str(error), line
-                    else:
-                        found |= fields
+            line = code.co_firstlineno if code.co_filename == self.user_file else None
+            for name in program_text.written_globals(tree, code):
+                self.written.setdefault(name, line)
+            for chain, offset in program_text.global_chains(tree, code):
+                self._note_global(prefix, chain, namespace, None if line is None else line + offset - 1, found)
         return found
 
+    def _note_global(
+        self, prefix: str, chain: list[str], namespace: dict[str, Any], line: int | None,
+        found: dict[str, tuple[str, Any]],
+    ) -> None:  # fmt: skip
+        resolved = program_text.resolve(chain, namespace)
+        if resolved is None or chain[0].startswith("__"):
+            return
+        path, value = resolved
+        root = namespace[path[0]]
+        installed = not _is_users_value(root, self.user_file)
+        if isinstance(root, ModuleType) and installed:
+            if root.__name__.split(".")[0] in program_text.CHANGING_MODULES or path[1:] in (["environ"], ["getenv"]):
+                self.unwatchable[".".join(path)] = "reading that is something else at each call", line
+            return
+        if getattr(value, "__module__", None) in program_text.CHANGING_MODULES:
+            self.unwatchable[".".join(path)] = "reading that is something else at each call", line
+            return
+        if isinstance(value, (ModuleType, torch.Tensor, nn.Module, logging.Logger)):
+            return
+        text = prefix + ".".join(path)
+        try:
+            found[text] = comparable(value)
+        except UnwatchableError as error:
+            fields = _fields(text, value)
+            if fields is None:
+                self.unwatchable[".".join(path)] = str(error), line
+            else:
+                found |= fields
 
-_TEXT = (ModuleType, type, FunctionType, BuiltinFunctionType, torch.Tensor, nn.Module, logging.Logger)
+    def texts(self) -> dict[str, str]:
+        """Give the executed functions of the user's files as ``module:qualname`` with the hash of their text.
+
+        ``:qualname`` stands for one in the class's own file.
+        """
+        found = {}
+        for code, namespace in self.codes.items():
+            digest = program_text.text_hash(code)
+            if digest is None or "<" in code.co_qualname or program_text.is_nested(code, iter(self.codes)):
+                continue
+            place = "" if namespace is self.own_globals else str(namespace.get("__name__"))
+            found[f"{place}:{code.co_qualname}"] = digest
+        return found
+
+    def asks_for_layout(self) -> bool:
+        """Tell whether an executed function asks how a tensor lies in memory."""
+        trees = (program_text.parsed(code) for code in self.codes)
+        return any(tree is not None and program_text.asks_for_layout(tree) for tree in trees)
+
+    def note_call(self, frame: FrameType) -> None:
+        """Record that a function of the user's runs; a closure over a number is a value that nobody can compare."""
+        code = frame.f_code
+        if code in self.codes:
+            return
+        if not program_text.is_nested(code, iter(self.codes)):
+            for name in code.co_freevars:
+                if isinstance(frame.f_locals.get(name), (bool, int, float, str, list, dict)):
+                    line = code.co_firstlineno if code.co_filename == self.user_file else None
+                    self.unwatchable[name] = "variable of an enclosing function", line
+        self.codes[code] = frame.f_globals
+        tree = program_text.parsed(code)
+        question = "" if tree is None else program_text.asks_for_gradients(tree)
+        if question:
+            line = code.co_firstlineno if code.co_filename == self.user_file else None
+            self.unwatchable[f"a tensor's {question}"] = "question that the kernel cannot answer for forward", line
+
+
+def _is_users_value(value: Any, user_file: str) -> bool:
+    """Tell whether a module, class or function comes from the user's own files; anything else counts as theirs."""
+    if isinstance(value, ModuleType):
+        return _is_users(str(getattr(value, "__file__", None) or "<built in>"), user_file)
+    return True
 
 
 def _fields(path: str, value: Any) -> dict[str, tuple[str, Any]] | None:
     """Give the comparable fields of a configuration object; None if it is none."""
-    if dataclasses.is_dataclass(value):
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [f.name for f in dataclasses.fields(value)]
     elif type(value).__module__ == "types" or type(value).__name__.endswith(("Config", "Namespace")):
-        names = list(vars(value))
+        names = [n for n in dir(value) if not n.startswith("_") and not callable(getattr(value, n))]
     else:
         return None
     found = {}
     for name in names:
+        field = getattr(value, name)
         try:
-            found[f"{path}.{name}"] = comparable(getattr(value, name))
+            found[f"{path}.{name}"] = comparable(field)
         except UnwatchableError:
-            continue
+            inner = _fields(f"{path}.{name}", field)
+            if inner is None:
+                if not isinstance(field, (torch.Tensor, nn.Module)):
+                    return None  # it could change unnoticed
+            else:
+                found |= inner
     return found
 
 
@@ -176,8 +246,20 @@ def _is_reader(frame: FrameType, user_file: str) -> bool:
 
 
 def _is_users(name: str, user_file: str) -> bool:
-    """Tell the user's own files from those of installed packages."""
-    return name == user_file or not name.startswith((*_INSTALLED, _TORCH_FOLDER, _OURS, "<"))
+    """Tell the user's own files from those of installed packages and from our sidecars."""
+    if name == user_file:
+        return True
+    return not name.startswith((*_INSTALLED, _TORCH_FOLDER, _OURS, "<")) and not _is_sidecar(name)
+
+
+@functools.cache
+def _is_sidecar(name: str) -> bool:
+    """Tell whether a file is a sidecar of ours: its class is being optimized again."""
+    try:
+        with open(name, encoding="utf-8") as file:
+            return name.endswith("_triton.py") and "# adaexplore-sidecar:" in file.read(2000)
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def _make_spies(watch: Watch, user_file: str) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
@@ -208,7 +290,7 @@ def _make_spies(watch: Watch, user_file: str) -> tuple[Callable[..., Any], Calla
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
         if event == "call" and _is_users(frame.f_code.co_filename, user_file):
-            watch.codes[frame.f_code] = frame.f_globals
+            watch.note_call(frame)
 
     return read, write, profile
 

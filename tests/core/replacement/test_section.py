@@ -86,11 +86,11 @@ def test_the_decorated_forward_takes_what_the_original_takes() -> None:
     assert "return m_forward(self, x, scale, cap=cap, index=index)" in text
 
 
-def test_gradients_are_asked_for_floats_and_trained_weights_only() -> None:
+def test_gradients_are_asked_for_all_floats_for_frozen_weights_may_be_set_free() -> None:
     text = code()
-    assert "if torch.is_grad_enabled() and (x.requires_grad or self.norm.weight.requires_grad):" in text
-    assert 'with _in_place_of([(ctx.module.norm, "weight")], weights):' in text
-    assert "self.frozen" not in text
+    asked = "x.requires_grad or self.norm.weight.requires_grad or self.frozen.requires_grad"
+    assert f"if torch.is_grad_enabled() and ({asked}):" in text
+    assert '[(ctx.module.norm, "weight"), (ctx.module, "frozen")], weights' in text
 
 
 def test_a_candidates_own_conditions_are_asked() -> None:

@@ -101,7 +101,7 @@ def test_a_worker_needs_torch_triton_and_numpy_only(tmp_path: Path) -> None:
         assert reply["ok"], reply
         assert client.ask(Request.EXPORT, {}, 60.0)["ok"]
     modules, path = eval((tmp_path / "seen").read_text())
-    assert {m.split(".")[1] for m in modules if "." in m} == {"worker"}
+    assert {m.split(".")[1] for m in modules if "." in m} == {"model", "worker"}
     assert "adaexplore.worker.client" not in modules
     ours = str(Path(interpreters.__file__).parents[3])
     assert not [p for p in path if p.startswith((ours, sys.prefix + "/"))], path

@@ -82,7 +82,7 @@ def test_a_member_of_a_package_with_relative_imports(captures: Captures, tmp_pat
         (InputKind.ARGUMENT, "x"),
     ]
     assert reads(task) == {"config.factor": (3.0, "value"), "config.width": (16, "value")}
-    assert global_reads(task) == {"acme_layers.settings:FLOOR": 0.5}
+    assert global_reads(task) == {"acme_layers.settings:FLOOR": 0.5, "floor": "acme_layers.settings.floor"}
     assert task.shapes == "x=float32[5, 16]"
 
 
@@ -164,7 +164,7 @@ def test_globals_of_the_file_by_the_functions_that_run(captures: Captures) -> No
         "def other():\n    return UNUSED\n"
     )
     task = captures("return helper(x) + B[0] + self.eps", "self.eps = 1.0", before=before)
-    assert global_reads(task) == {"A": 2.0, "C.d": 4.0, "T": "{'k': 3}", "B": (1, 2)}
+    assert global_reads(task) == {"A": 2.0, "C.d": 4.0, "T": "{'k': 3}", "B": (1, 2), "helper": ".helper"}
     assert reads(task)["eps"] == (1.0, "value")
 
 

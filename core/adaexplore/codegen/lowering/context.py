@@ -98,4 +98,6 @@ def operand(argument: Argument) -> Operand:
     """
     if isinstance(argument, tuple):
         raise Unsupported("it takes a list here")
+    if isinstance(argument, str):
+        raise Unsupported(f"a number made of the inputs' sizes ({argument}) enters the computation")
     return argument

@@ -11,13 +11,19 @@ nothing here is used. "Revert to PyTorch" in the editor removes both.
 # ruff: noqa: PGH004
 # mypy: ignore-errors
 
+import ast
 import contextlib
 import copy
 import functools
+import hashlib
+import importlib.util
 import inspect
+import json
 import os
 import sys
+import textwrap
 import threading
+import warnings
 from types import SimpleNamespace
 
 import torch
@@ -116,16 +122,85 @@ _SUBSTITUTING = threading.RLock()
 
 @contextlib.contextmanager
 def _in_place_of(owners, tensors):
-    """Let modules use ``tensors`` for their parameters; ``owners`` are pairs of a module and a parameter's name."""
+    """Let modules use ``tensors`` for their parameters and buffers; ``owners`` are pairs of a module and a name."""
     with _SUBSTITUTING:
-        kept = [owner._parameters[name] for owner, name in owners]
+        places = [owner._parameters if name in owner._parameters else owner._buffers for owner, name in owners]
+        kept = [place[name] for place, (_, name) in zip(places, owners)]
         try:
-            for (owner, name), tensor in zip(owners, tensors):
-                owner._parameters[name] = tensor
+            for place, (_, name), tensor in zip(places, owners, tensors):
+                place[name] = tensor
             yield
         finally:
-            for (owner, name), parameter in zip(owners, kept):
-                owner._parameters[name] = parameter
+            for place, (_, name), tensor in zip(places, owners, kept):
+                place[name] = tensor
+
+
+def _sidecar_of(names):
+    """Give the sidecar beside the file with these globals, where that is another one than this."""
+    beside = os.path.splitext(names.get("__file__") or "")[0] + "_triton.py"
+    if os.path.basename(beside) != os.path.basename(__file__) or not os.path.exists(beside):
+        return None
+    if os.path.realpath(beside) == os.path.realpath(__file__):
+        return None
+    spec = importlib.util.spec_from_file_location(os.path.realpath(beside), beside)
+    module = sys.modules.get(spec.name)
+    if module is None:
+        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return module
+
+
+def __getattr__(name):
+    """Give a decorator that this sidecar lacks: another file's sidecar of the same name may be meant."""
+    if not name.startswith("triton_"):
+        raise AttributeError(f"{__file__} has no {name}")
+
+    def find(cls):
+        other = _sidecar_of(inspect.unwrap(cls.forward).__globals__)
+        if other is None:
+            raise ImportError(f"{__file__} has no {name}: optimize {cls.__qualname__} again, or remove this line")
+        return getattr(other, name)(cls)
+
+    return find
+
+
+def _is_current(cls, names, texts):
+    """Tell whether the functions still have the source that was verified; warn where one has not."""
+    for place, known in texts.items():
+        file, _, path = place.partition(":")
+        try:
+            text = inspect.getsource(inspect.unwrap(_function(cls, sys.modules[file].__dict__ if file else names, path)))
+            tree = ast.parse(textwrap.dedent(text))
+        except (AttributeError, KeyError, OSError, SyntaxError, TypeError):
+            tree = None
+        if tree is None or _hash(tree) != known:
+            warnings.warn(
+                f"{path} has changed since the Triton kernel of {cls.__qualname__} was verified: the original forward "
+                "runs. Optimize it again, or remove the line above the class.",
+                stacklevel=3,
+            )
+            return False
+    return True
+
+
+def _function(cls, names, path):
+    """Give the function at a qualified name; methods of the class itself from the class."""
+    if path.startswith(f"{cls.__qualname__}."):
+        value = inspect.getattr_static(cls, path.removeprefix(f"{cls.__qualname__}."))
+        return getattr(value, "fget", None) or getattr(value, "func", None) or getattr(value, "__func__", value)
+    first, *rest = path.split(".")
+    value = names[first]
+    for name in rest:
+        value = getattr(value, name)
+    return value
+
+
+def _hash(tree):
+    """Give the hash of a function's source, blind to comments, layout and decorators of classes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            node.decorator_list = []
+    return hashlib.sha256(json.dumps(("source", ast.unparse(tree))).encode()).hexdigest()[:16]
 
 
 def _for_torch_script(forward):
