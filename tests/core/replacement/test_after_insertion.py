@@ -127,8 +127,9 @@ found["Hooked changed"] = runs(zoo.Hooked(), x); handle.remove()
 m = zoo.Frozen(); m.requires_grad_(True); y = m(x); y.sum().backward()
 found["Frozen set free"] = (y.requires_grad, bool(torch.allclose(m.weight.grad, torch.relu(x).sum(0))))
 m = zoo.Frozen(); z = x.clone().requires_grad_(); y = m(z).sum(); m.offset.mul_(10)
-try: y.backward(); found["buffer changed before backward"] = (False, False)
-except RuntimeError as error: found["buffer changed before backward"] = (True, "modified by an inplace operation" in str(error))
+try: y.backward(); message = ""
+except RuntimeError as error: message = str(error)
+found["buffer changed before backward"] = (bool(message), "modified by an inplace operation" in message)
 torch.set_default_dtype(torch.float64); found["default dtype changed"] = runs(zoo.Edited(), x)
 torch.set_default_dtype(torch.float32)
 print(json.dumps(found))
@@ -137,7 +138,8 @@ print(json.dumps(found))
 
 def class_text(name: str, body: str) -> str:
     comment = "# adaexplore: forward(x=f32[4, 8])"
-    return f"\n\n{comment}\nclass {name}(nn.Module):\n    def __init__(self):\n{INIT}\n    def forward(self, x):\n        {body}\n"
+    head = f"\n\n{comment}\nclass {name}(nn.Module):\n    def __init__(self):\n{INIT}\n"
+    return f"{head}    def forward(self, x):\n        {body}\n"
 
 
 def write(folder: Path, classes: dict[str, str]) -> Path:
