@@ -87,7 +87,8 @@ def test_the_environment_has_no_key(client: WorkerClient, tmp_path: Path, monkey
     assert "planted-secret" not in seen
 
 
-def test_a_worker_needs_torch_triton_and_numpy_only(tmp_path: Path) -> None:
+def test_a_worker_needs_torch_triton_and_numpy_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)  # the user's, and passed on
     python = interpreters.with_torch_alone(tmp_path / "env")
     source = (
         f"import sys\n{SCALE}\nours = [m for m in sys.modules if m.split('.')[0] == 'adaexplore']\n"
