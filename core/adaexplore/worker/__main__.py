@@ -17,7 +17,9 @@ from adaexplore.worker.messages import Fault, Request
 class _Session:
     """What the worker remembers between requests: the open module, and the baselines."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        """Where candidates' files go; our parent removes it."""
         self.instance: Any = None
         self.policy = "user"
         self.baselines: Any = None
@@ -84,7 +86,7 @@ class _Session:
     def _load(self, message: dict[str, Any]) -> Any:
         from adaexplore.worker.candidates import load_candidate
 
-        return load_candidate(message["source"], message["function"], message["decorator"])
+        return load_candidate(message["source"], message["function"], message["decorator"], self.folder)
 
     def compile(self, message: dict[str, Any]) -> dict[str, Any]:
         """Compile a candidate."""
@@ -247,13 +249,13 @@ def _read_requests(stream: IO[str], requests: queue.Queue[dict[str, Any]]) -> No
     os._exit(1)
 
 
-def main(reply_fd: int) -> None:
-    """Answer requests from standard input on ``reply_fd`` until the parent closes it."""
+def main(reply_fd: int, folder: str) -> None:
+    """Answer requests from standard input on ``reply_fd`` until the parent closes it; ``folder`` is for files."""
     os.dup2(2, 1)  # what the user's code prints is no reply
     replies = os.fdopen(reply_fd, "w", encoding="utf-8")
     requests: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_read_requests, args=(_take_standard_input(), requests), daemon=True).start()
-    session = _Session()
+    session = _Session(folder)
     while True:
         reply = _reply(session, requests.get())
         replies.write(json.dumps(reply) + "\n")

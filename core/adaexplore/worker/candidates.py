@@ -80,13 +80,13 @@ def _launched_names(source: str) -> set[str]:
     return {f.value.id for f in calls if isinstance(f, ast.Subscript) and isinstance(f.value, ast.Name)}
 
 
-def load_candidate(source: str, function: str, decorator: str) -> LoadedCandidate:
-    """Import ``source`` from a file of its own: Triton reads kernels from files.
+def load_candidate(source: str, function: str, decorator: str, parent: str) -> LoadedCandidate:
+    """Import ``source`` from a file of its own below ``parent``: Triton reads kernels from files.
 
     Raises:
         Refusal: It raised, or does not define what it must.
     """
-    folder = Path(tempfile.mkdtemp(prefix="adaexplore-"))
+    folder = Path(tempfile.mkdtemp(prefix="candidate-", dir=parent))
     file = folder / "candidate.py"
     file.write_text(source, encoding="utf-8")
     name = f"_adaexplore_candidate_{folder.name.replace('-', '_')}"

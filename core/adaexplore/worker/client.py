@@ -7,8 +7,10 @@ import json
 import os
 import secrets
 import select
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -53,6 +55,7 @@ class WorkerClient:
         self._replies: IO[bytes] | None = None
         self._buffer = b""
         self._life: int | None = None
+        self._folder = ""
         self._log_start = 0
         self._opening: dict[str, Any] | None = None
 
@@ -125,6 +128,7 @@ class WorkerClient:
         if self._life is not None:
             os.close(self._life)
         self._life = None
+        shutil.rmtree(self._folder, ignore_errors=True)
         self._replies = None
         self._buffer = b""
 
@@ -151,9 +155,10 @@ class WorkerClient:
         log = self._open_log()
         reading, writing = os.pipe()
         living, life = os.pipe()
+        folder = tempfile.mkdtemp(prefix="adaexplore-")
         try:
             process = subprocess.Popen(
-                [self._python, str(_BOOTSTRAP), str(writing), str(living)],
+                [self._python, str(_BOOTSTRAP), str(writing), str(living), folder],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -164,6 +169,7 @@ class WorkerClient:
         except OSError as error:
             os.close(reading)
             os.close(life)
+            os.rmdir(folder)
             raise WorkerStartError(
                 python=self._python, reason=error.strerror or str(error), hint=_choose_python()
             ) from error
@@ -172,7 +178,7 @@ class WorkerClient:
             os.close(writing)
             os.close(living)
         self._process, self._replies, self._buffer = process, os.fdopen(reading, "rb", buffering=0), b""
-        self._life = life
+        self._life, self._folder = life, folder
         return process
 
     def _open_log(self) -> IO[bytes]:

@@ -67,7 +67,9 @@ def import_file(path: Path) -> ModuleType:
     """Import ``path`` as the package member it is, or under its own name.
 
     A file in a package is imported by its dotted name, with the folder above the topmost package on ``sys.path``.
+    Nothing is written beside it.
     """
+    sys.dont_write_bytecode = True
     root = path.parent
     parts = [path.stem] if path.stem != "__init__" else []
     while (root / "__init__.py").exists():

@@ -22,6 +22,11 @@ def group_of(pid: int) -> list[int]:
     ]
 
 
+def folder_of(pid: int) -> Path:
+    """Give the folder for files that a worker was given."""
+    return Path(Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")[-1].decode())
+
+
 def ended(pids: list[int], seconds: float = 5.0) -> bool:
     """Wait until all have ended; a zombie has."""
     deadline = time.monotonic() + seconds

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.core.worker import interpreters
-from tests.core.worker.processes import ended, group_of
+from tests.core.worker.processes import ended, folder_of, group_of
 
 from adaexplore.capture.export import opening
 from adaexplore.capture.locate import find_modules
@@ -156,14 +156,25 @@ def test_a_module_that_cannot_be_opened_again_is_our_fault_to_tell(client: Worke
         client.ask(Request.EXPORT, {}, 60.0)
 
 
-def test_killing_leaves_no_child(client: WorkerClient, tmp_path: Path) -> None:
+def test_killing_leaves_no_child_and_no_file(client: WorkerClient, tmp_path: Path) -> None:
     parent = "import subprocess\nsubprocess.Popen(['sleep', '1000'])\n" + SCALE
     assert client.open(opening_of(tmp_path / "parent.py", parent), 60.0)["ok"]
     assert client.pid is not None
-    group = group_of(client.pid)
+    group, folder = group_of(client.pid), folder_of(client.pid)
     assert len(group) == 3  # the worker, what watches over it, and the user's child
+    assert folder.is_dir()
     client.kill()
     assert ended(group)
+    assert not folder.exists()
+
+
+def test_nothing_is_written_beside_the_users_files(client: WorkerClient, tmp_path: Path) -> None:
+    package = tmp_path / "acme"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    assert client.open(opening_of(package / "scale.py", SCALE), 60.0)["ok"]
+    assert client.ask(Request.EXPORT, {}, 60.0)["ok"]
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["__init__.py", "acme", "scale.py", "worker.log"]
 
 
 def test_a_defect_of_ours_is_told_as_one_and_the_worker_lives(client: WorkerClient) -> None:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.core.worker.processes import ended, group_of
+from tests.core.worker.processes import ended, folder_of, group_of
 
 pytestmark = pytest.mark.slow
 
@@ -52,5 +52,8 @@ def test_the_parents_death_ends_all(tmp_path: Path, busy: str) -> None:
             time.sleep(0.02)
         group = group_of(pid)
         assert len(group) == 3
+        folder = folder_of(pid)
+        assert folder.is_dir()
         parent.send_signal(signal.SIGKILL)
     assert ended(group)
+    assert not folder.exists()
