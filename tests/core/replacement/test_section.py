@@ -86,11 +86,13 @@ def test_the_decorated_forward_takes_what_the_original_takes() -> None:
     assert "return m_forward(self, x, scale, cap=cap, index=index)" in text
 
 
-def test_gradients_are_asked_for_all_floats_for_frozen_weights_may_be_set_free() -> None:
+def test_gradients_are_asked_for_all_floats() -> None:
     text = code()
-    asked = "x.requires_grad or self.norm.weight.requires_grad or self.frozen.requires_grad"
+    # frozen weights may be set free later, and buffers must not change before the backward
+    floats = ("x", "self.norm.weight", "self.frozen", "self.offset")
+    asked = " or ".join(f"{name}.requires_grad" for name in floats)
     assert f"if torch.is_grad_enabled() and ({asked}):" in text
-    assert '[(ctx.module.norm, "weight"), (ctx.module, "frozen")], weights' in text
+    assert '[(ctx.module.norm, "weight"), (ctx.module, "frozen"), (ctx.module, "offset")], weights' in text
 
 
 def test_a_candidates_own_conditions_are_asked() -> None:
