@@ -30,7 +30,10 @@ _LABELS = {
 
 def access(path: str, root: str = "module") -> str:
     """Give the expression for a dotted path below a module: ``module.layers[0].weight``."""
-    return root + "".join(f".{part}" if part.isidentifier() else f"[{part}]" for part in path.split("."))
+    text = root
+    for part in path.split("."):
+        text += f".{part}" if part.isidentifier() else f"[{part}]" if part.isdigit() else f'._modules["{part}"]'
+    return text
 
 
 class Names:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adaexplore.codegen.naming import Names
+from adaexplore.codegen.naming import Names, access
 
 from .building import Builder
 
@@ -80,3 +80,15 @@ def test_weights_of_one_name_are_told_apart_by_their_path() -> None:
     out = b.op("add", b.op("mul", first, second, shape=(4,)), bias, shape=(4,))
     names = Names(b.task(out), b.lowered(out))
     assert [names[r.name] for r in (first, second, bias)] == ["up_weight", "down_weight", "bias"]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("weight", "module.weight"),
+        ("layers.0.weight", "module.layers[0].weight"),
+        ("heads.a-b.bias", 'module.heads._modules["a-b"].bias'),
+    ],
+)
+def test_paths_below_a_module(path: str, text: str) -> None:
+    assert access(path) == text
