@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from adaexplore.codegen.kernel import Emission
 from adaexplore.codegen.lowering.context import LoweredGraph
-from adaexplore.codegen.naming import Names, access
+from adaexplore.codegen.naming import Names, access, signature
 from adaexplore.codegen.operators import HELPER_PARAMETERS, HELPERS
 from adaexplore.codegen.partition import Group, GroupKind
 from adaexplore.codegen.registry import family_of
@@ -114,14 +114,9 @@ def _library(emission: Emission, group: Group) -> list[str]:
 
 def _forward(emission: Emission, function: str, launches: Sequence[str]) -> str:
     graph = emission.task.graph
-    parameters = ["module"]
-    for index, parameter in enumerate(graph.parameters):
-        if parameter.keyword_only and (index == 0 or not graph.parameters[index - 1].keyword_only):
-            parameters.append("*")
-        parameters.append(parameter.name if parameter.default is None else f"{parameter.name}={parameter.default}")
-    lines = [f"def {function}({', '.join(parameters)}):"]
-    kinds = {g.kind for v in emission.lowered.values.values() if isinstance(v, Input) for g in [v.source]}
-    what = "; weights are read from ``module`` at each call" if InputKind.PARAMETER in kinds else ""
+    lines = [f"def {function}({signature(graph, 'module')}):"]
+    has_weights = any(entry.kind is InputKind.PARAMETER for entry in graph.inputs)
+    what = "; weights are read from ``module`` at each call" if has_weights else ""
     lines.append(f'    """Compute what ``{emission.task.class_name}.forward`` does{what}."""')
     lines += [f"    {name} = {argument}" for name, argument in emission.names.renamed.items()]
     read = {o for v in emission.lowered.values.values() for o in operands_of(v)} | set(emission.lowered.outputs)

@@ -7,7 +7,7 @@ import re
 
 from adaexplore.codegen.lowering.context import LoweredGraph
 from adaexplore.codegen.values import Input, Pointwise
-from adaexplore.model.task import InputKind, Task
+from adaexplore.model.task import Graph, InputKind, Task
 
 _ASSIGNMENT = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*(?::[^=]+)?(?:[+\-*/]?=)(?!=)")
 _OUTSIDE = frozenset(keyword.kwlist) | {
@@ -34,6 +34,16 @@ def access(path: str, root: str = "module") -> str:
     for part in path.split("."):
         text += f".{part}" if part.isidentifier() else f"[{part}]" if part.isdigit() else f'._modules["{part}"]'
     return text
+
+
+def signature(graph: Graph, first: str) -> str:
+    """Give forward's parameters behind ``first``, with their defaults, as they stand between the parentheses."""
+    parts = [first]
+    for index, parameter in enumerate(graph.parameters):
+        if parameter.keyword_only and not (index and graph.parameters[index - 1].keyword_only):
+            parts.append("*")
+        parts.append(parameter.name if parameter.default is None else f"{parameter.name}={parameter.default}")
+    return ", ".join(parts)
 
 
 class Names:

@@ -6,7 +6,7 @@ import ast
 from importlib import resources
 from string import Template
 
-from adaexplore.codegen.naming import access
+from adaexplore.codegen.naming import access, signature
 from adaexplore.model.candidate import Candidate
 from adaexplore.model.evaluation import Evaluation
 from adaexplore.model.identity import snake_case
@@ -80,7 +80,7 @@ def _decorator(task: Task, prefix: str) -> str:
             class_name=task.class_name,
             texts=_texts(graph),
             function=function_name(task.class_name),
-            signature=", ".join(_signature(graph)),
+            signature=signature(graph, "self"),
             passed="".join(f", {f'{p.name}=' if p.keyword_only else ''}{p.name}" for p in graph.parameters),
             passed_names="".join(f", {p.name}" for p in graph.parameters),
             tensors_argument="".join(f", {t}" for t in tensors),
@@ -117,15 +117,6 @@ def _texts(graph: Graph) -> str:
 def _is_float(graph: Graph, argument: str) -> bool:
     entry = next(e for e in graph.inputs if e.kind is InputKind.ARGUMENT and e.source == argument)
     return "float" in entry.dtype
-
-
-def _signature(graph: Graph) -> list[str]:
-    parts = ["self"]
-    for index, parameter in enumerate(graph.parameters):
-        if parameter.keyword_only and not (index and graph.parameters[index - 1].keyword_only):
-            parts.append("*")
-        parts.append(parameter.name if parameter.default is None else f"{parameter.name}={parameter.default}")
-    return parts
 
 
 def render_section(run: Run, record: StepRecord, final: Evaluation | None) -> Section:

@@ -36,7 +36,7 @@ def _decompositions() -> Any:
     for operator, function in get_decompositions(extra).items():
         table[operator] = function
     for operator in list(table):
-        if str(operator).split("::")[-1].split(".")[1 if "::" not in str(operator) else 0] in _KEPT_WHOLE:
+        if str(operator).split(".")[1] in _KEPT_WHOLE:  # aten.linear.default
             del table[operator]
     return table
 

@@ -8,10 +8,11 @@ being noticed (the clock, the environment, a closure) is refused.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import textwrap
 from collections.abc import Iterator
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from adaexplore.model.identity import source_hash
@@ -22,6 +23,7 @@ _LAYOUT_QUESTIONS = frozenset({"is_contiguous", "stride", "storage_offset", "dat
 _GRADIENT_QUESTIONS = frozenset({"requires_grad", "grad_fn", "is_leaf"})
 
 
+@functools.cache
 def parsed(code: CodeType) -> ast.AST | None:
     """Give the syntax tree of a function's source; None where there is no source, or none of its own."""
     if code.co_name.startswith("<"):
@@ -94,7 +96,7 @@ def asks_for_layout(tree: ast.AST) -> bool:
 def asks_for_gradients(tree: ast.AST) -> str:
     """Give the attribute by which the function asks whether a tensor takes part in autograd; empty if it does not."""
     found = (n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr in _GRADIENT_QUESTIONS)
-    return next((name for name in found), "")
+    return next(found, "")
 
 
 def resolve(chain: list[str], namespace: dict[str, Any]) -> tuple[list[str], Any] | None:
@@ -108,8 +110,3 @@ def resolve(chain: list[str], namespace: dict[str, Any]) -> tuple[list[str], Any
         value = getattr(value, name)
         followed.append(name)
     return followed, value
-
-
-def is_text(value: Any) -> bool:
-    """Tell whether a value is code: a function, a class, a module."""
-    return isinstance(value, (ModuleType, type, FunctionType))
